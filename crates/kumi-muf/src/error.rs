@@ -66,10 +66,10 @@ pub enum Error {
         reason: Option<String>,
     },
     /// The keyspace was not searched to its end in time: answers of a gather, or units, may be missing. The server was
-    /// reached; a gather's request may have run. The answers that came are in [`Answers`](crate::Answers).
+    /// reached; a gather's request may have run, and the answers that came are in [`Answers`](crate::Answers). A gather
+    /// with a longer timeout gives its search more time.
     #[error(
-        "the search of the keyspace at {server} was not finished in time, and something may be missing: raise the \
-         timeout"
+        "the search of the keyspace at {server} was not finished in time, and something may be missing"
     )]
     SearchUnfinished {
         /// The server of the URL: `host:port`, or the path of a Unix socket.

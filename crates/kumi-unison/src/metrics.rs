@@ -62,8 +62,8 @@ counters! {
     handler_panics,
     /// Events we sent.
     events_sent,
-    /// Events we dropped: for want of credit, on channels that drop, and of those that came the oldest that no receiver
-    /// asked for, or more datagrams than a window.
+    /// Events we dropped. Events that were not sent for want of credit, on channels that drop, count here. Received events
+    /// that no receiver asked for count here, if they were more than may be kept. Datagrams beyond a window count here.
     events_dropped,
     /// Events that had to wait for credit.
     events_waited,

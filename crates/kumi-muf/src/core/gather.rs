@@ -6,7 +6,8 @@
 //! If the subscription was interrupted, a search of the keyspace finds the answers whose push was lost. One search is for
 //! all gathers of the unit. It begins a random pause after the subscription stands again, so that it has the time that is
 //! left to the gathers, and ends when none of them needs it. A gather whose time is up waits for it for a grace, and then
-//! fails: answers may be missing. Where the server sends no events, the search begins when the time of a gather is up.
+//! fails: answers may be missing. One that has been quiet for long enough waits until its deadline. Where the server sends
+//! no events, the search begins when the time of a gather is up, or when the one under way ends: the grace begins then.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -57,6 +58,9 @@ struct Gathering {
     /// Its time is up. It waits for reads and for a search, until `timer`.
     ending: bool,
     timer: Time,
+    /// The search that it waits for has begun, and its grace with it. That happens once: it ends even if subscriptions
+    /// break again and again.
+    has_grace: bool,
 }
 
 /// All gathers of a unit.
@@ -121,6 +125,7 @@ impl Gatherer {
             again_ms: self.settings.look_ms(),
             ending: false,
             timer,
+            has_grace: false,
             spec,
         };
         self.gathers.insert(self.next, gathering);
@@ -370,12 +375,16 @@ impl Gatherer {
                 continue;
             }
             gathering.ending = true;
-            gathering.timer = now.plus(self.settings.grace_ms);
-            self.timers.set(gathering.timer, gather);
             // What was never sent has no answers.
             if gathering.sent && (self.settings.poll_ms.is_some() || !self.subscribed) {
                 gathering.missing = Some(self.searches + 1);
             }
+            let grace_end = now.plus(self.settings.grace_ms);
+            gathering.timer = match gathering.missing {
+                Some(_) => gathering.deadline.max(grace_end),
+                None => grace_end,
+            };
+            self.timers.set(gathering.timer, gather);
             if gathering.missing.is_some() && self.search.is_none() {
                 self.search_at = Some(now);
             }
@@ -383,7 +392,7 @@ impl Gatherer {
             self.end_if_done(gather, out);
         }
         if self.search_at.take_if(|at| *at <= now).is_some() {
-            self.begin_search(out);
+            self.begin_search(now, out);
         }
     }
 
@@ -401,7 +410,7 @@ impl Gatherer {
     }
 
     /// Searches for the answers of all gathers.
-    fn begin_search(&mut self, out: &mut VecDeque<Output>) {
+    fn begin_search(&mut self, now: Time, out: &mut VecDeque<Output>) {
         // One that is under way is followed by the next if that is needed. While pushes do not arrive, a search would
         // have to be repeated.
         if self.search.is_some() || !self.subscribed || !self.is_search_needed() {
@@ -409,6 +418,7 @@ impl Gatherer {
         }
         self.searches += 1;
         self.search = Some(self.searches);
+        self.begin_graces(now);
         out.push_back(Output::Search {
             token: SearchToken(Search::Gather(self.searches)),
             pattern: format!("MUF/{}/[RE][ER][SR]/*~all~*", self.unit),
@@ -416,11 +426,33 @@ impl Gatherer {
         });
     }
 
+    /// Gathers whose time is up, and that could not use an earlier search, have a grace from the beginning of this one.
+    fn begin_graces(&mut self, now: Time) {
+        let waits =
+            |it: &Gathering| it.ending && it.missing == Some(self.searches) && !it.has_grace;
+        let waiting = self.gathers.iter().filter(|(_, it)| waits(it));
+        let mut waiting: Vec<u64> = waiting.map(|(gather, _)| *gather).collect();
+        waiting.sort_unstable();
+        let grace_end = now.plus(self.settings.grace_ms);
+        for gather in waiting {
+            if let Some(gathering) = self.gathers.get_mut(&gather) {
+                gathering.has_grace = true;
+                if gathering.timer < grace_end {
+                    gathering.timer = grace_end;
+                    self.timers.set(grace_end, gather);
+                }
+            }
+        }
+    }
+
     fn is_search_needed(&self) -> bool {
         self.gathers.values().any(|it| it.missing.is_some())
     }
 
     fn stop_unless_needed(&mut self, out: &mut VecDeque<Output>) {
+        if self.search.is_none() && self.search_at.is_none() {
+            return;
+        }
         if !self.is_search_needed() {
             self.search_at = None;
             self.stop_search(out);

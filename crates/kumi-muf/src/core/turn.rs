@@ -11,8 +11,10 @@
 //!                  v   |
 //!                 waits-/ --too long--> search without the lock
 //! ```
-//! A unit that has waited for 15 to 30 leases searches without the lock, so that every search has its turn. Which
-//! searches wait is known to `backend/sweep.rs` and `watch/`; this file has the lock only.
+//! The pause is a lease at most, and a unit that gave the lock back requests it again after more than that: all that wait
+//! come first. A unit that has waited for 15 to 30 leases searches without the lock, so that every search has its turn; a
+//! turn in between that was too short for all its searches does not make the others wait longer. Which searches wait is
+//! known to `backend/sweep.rs` and `watch/`; this file has the lock only.
 
 use std::collections::VecDeque;
 
@@ -60,6 +62,8 @@ pub(crate) struct Turn {
     lease_ms: u64,
     lock_ms: u64,
     state: State,
+    /// When a search is made without the lock, since the first one that is wanted began to wait. None if none is wanted.
+    wait_until: Option<Time>,
     /// A reply to a request for the lock, or a release of it, may have been lost: a lock of our name is ours. At other
     /// times it was released a moment ago, and is about to end.
     is_unsure: bool,
@@ -73,6 +77,7 @@ impl Turn {
             lease_ms: settings.lease_ms(),
             lock_ms: settings.sweep_lock_ms(),
             state: State::Idle,
+            wait_until: None,
             is_unsure: false,
             rng,
         }
@@ -86,6 +91,9 @@ impl Turn {
         now: Time,
         out: &mut VecDeque<Output>,
     ) -> bool {
+        if !is_wanted {
+            self.wait_until = None;
+        }
         if let State::Ours { renew_at, until } = self.state {
             if is_searching {
                 self.renew(renew_at, until, now, out);
@@ -94,10 +102,10 @@ impl Turn {
             if is_wanted && now < until {
                 return true;
             }
-            self.give_back(out);
+            self.release(out);
             if is_wanted {
-                // Another unit gets its turn before the next search of this one.
-                self.state = self.wait(now.plus(self.lease_ms / 16 + 1), now);
+                // All others that wait request the lock within a lease.
+                self.state = self.wait(now.plus(self.lease_ms + 1), now);
             }
         }
         match self.state {
@@ -136,6 +144,11 @@ impl Turn {
 
     /// Gives a turn back at once that nothing of this unit needs any more: the unit may be about to close.
     pub(crate) fn give_back(&mut self, out: &mut VecDeque<Output>) {
+        self.wait_until = None;
+        self.release(out);
+    }
+
+    fn release(&mut self, out: &mut VecDeque<Output>) {
         if let State::Ours { renew_at, .. } = self.state {
             self.state = State::Idle;
             if renew_at.is_some() {
@@ -185,10 +198,11 @@ impl Turn {
     /// A search waits from now on. The lock is requested at `at`.
     fn wait(&mut self, at: Time, now: Time) -> State {
         let wait_ms = self.lease_ms.saturating_mul(WAIT_LEASES);
-        let wait_ms = wait_ms.saturating_add(self.rng.u64(..=wait_ms));
+        let rng = &mut self.rng;
+        let draw = || now.plus(wait_ms.saturating_add(rng.u64(..=wait_ms)));
         State::Waiting(Wait {
             at,
-            until: now.plus(wait_ms),
+            until: *self.wait_until.get_or_insert_with(draw),
             pause_ms: self.lease_ms / 16,
         })
     }
@@ -308,6 +322,57 @@ mod tests {
         assert!(!taking.step(false, true));
         taking.locked("");
         assert!(taking.step(false, true));
+    }
+
+    #[test]
+    fn a_unit_that_gave_its_turn_back_requests_the_next_after_all_others() {
+        let lease_ms = Settings::default().lease_ms();
+        let mut taking = Taking::new();
+        taking.step(false, true);
+        taking.locked("");
+        assert!(taking.step(false, true));
+        taking.now = taking.now.plus(lease_ms);
+        assert!(!taking.step(false, true));
+        let next = taking.turn.next_timeout(false, true).expect("a request");
+        let pause_ms = next.since(taking.now);
+        let mut other = Taking::new();
+        for _ in 0..100 {
+            other.step(false, true);
+            if other
+                .turn
+                .wait_until
+                .is_some_and(|until| until <= other.now)
+            {
+                break;
+            }
+            other.locked("other~1");
+            let at = other.turn.next_timeout(false, true).expect("a request");
+            assert!(at.since(other.now) < pause_ms);
+            other.now = at;
+        }
+    }
+
+    #[test]
+    fn a_turn_that_is_too_short_does_not_make_the_next_search_wait_longer() {
+        let lease_ms = Settings::default().lease_ms();
+        let mut taking = Taking::new();
+        taking.step(false, true);
+        let until = taking.turn.wait_until;
+        taking.locked("");
+        assert!(taking.step(false, true));
+        taking.now = taking.now.plus(lease_ms);
+        assert!(!taking.step(false, true));
+        let State::Waiting(wait) = taking.turn.state else {
+            panic!("{:?}", taking.turn.state);
+        };
+        assert_eq!(Some(wait.until), until);
+        taking.now = wait.until;
+        assert!(taking.step(false, true), "without the lock");
+        // The next wish is a new one.
+        assert!(!taking.step(false, false));
+        assert!(!taking.step(false, true));
+        let until = taking.turn.wait_until.expect("it waits");
+        assert!(until >= taking.now.plus(15 * lease_ms));
     }
 
     #[test]

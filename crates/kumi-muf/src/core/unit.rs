@@ -303,7 +303,6 @@ impl Core {
         step: SearchStep,
         now: Time,
     ) {
-        let done = step != SearchStep::More;
         match token.0 {
             Search::Sweep(sweep) => self.backend.found(sweep, keys, step, now, &mut self.out),
             Search::Gather(search) => {
@@ -311,10 +310,10 @@ impl Core {
             }
             Search::Watch(watch, snapshot) => {
                 self.watches
-                    .found(watch, snapshot, keys, done, now, &mut self.out)
+                    .found(watch, snapshot, keys, step, now, &mut self.out)
             }
         }
-        if done {
+        if step != SearchStep::More {
             self.take_turns(now);
         }
     }

@@ -269,7 +269,7 @@ impl Engine {
                 self.writing.retain(|(other, ..)| *other != owned);
             }
             Withdrawal::Units => {
-                if self.directory.is_forsaken() {
+                if self.directory.is_abandoned() {
                     self.give_up_directory();
                 }
             }

@@ -55,7 +55,7 @@ impl Directory {
     }
 
     /// Whether a list is on its way that nobody waits for.
-    pub(super) fn is_forsaken(&mut self) -> bool {
+    pub(super) fn is_abandoned(&mut self) -> bool {
         self.watch.is_some() && !self.live && !self.is_waited_for()
     }
 
@@ -101,19 +101,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_on_its_way_that_nobody_waits_for_is_forsaken() {
+    fn a_list_on_its_way_that_nobody_waits_for_is_abandoned() {
         let mut directory = Directory::default();
-        assert!(!directory.is_forsaken(), "there is none");
+        assert!(!directory.is_abandoned(), "there is none");
         directory.watch = Some(WatchId(1));
         let ((first, first_list), (second, second_list)) = (oneshot::channel(), oneshot::channel());
         directory.list(first);
         directory.list(second);
         drop(first_list);
-        assert!(!directory.is_forsaken(), "the second question waits");
+        assert!(!directory.is_abandoned(), "the second question waits");
         drop(second_list);
-        assert!(directory.is_forsaken());
+        assert!(directory.is_abandoned());
         directory.apply(KeepEvent::Live);
-        assert!(!directory.is_forsaken(), "it is complete");
+        assert!(!directory.is_abandoned(), "it is complete");
     }
 
     #[test]

@@ -77,7 +77,9 @@ impl Engine {
             true => SearchStep::Done,
             false => SearchStep::Failed,
         };
-        let lists_units = self.directory.watch.is_some_and(|it| token.is_for(it));
+        // While a node is away the list cannot be completed, so a search is no progress.
+        let lists_units =
+            end == SearchStep::Done && self.directory.watch.is_some_and(|it| token.is_for(it));
         let progress = lists_units.then(|| self.directory.progress());
         let search = self.tasks.spawn(async move {
             for mut remote in remotes {

@@ -71,7 +71,8 @@ impl Queue {
         Some(event)
     }
 
-    /// Whether it holds more than half of this window. One event never costs more than half.
+    /// Whether it holds more than half of this window. One event costs half of the bytes at most, and more than half of
+    /// the events only where the window is a single event: nothing may stay then.
     fn is_over_half(&self, window: Window) -> bool {
         let events = self.events.len();
         events > window.events as usize / 2
@@ -441,7 +442,7 @@ impl Core {
         Lane::Named(lane)
     }
 
-    /// A lane's name is free again; the events in it go back to `recv`.
+    /// A lane's name is free again; the events in it go back to `recv`, as many as the rest may hold.
     pub(crate) fn remove_lane(&mut self, lane: Lane, effects: &mut Effects) {
         let inbox = &mut self.inbox;
         let Lane::Named(lane) = lane else { return };
@@ -462,6 +463,8 @@ impl Core {
         } else {
             events.for_each(|event| inbox.rest.push(event));
             inbox.rest.wake(&mut effects.wakers);
+            effects.counts.events_dropped += inbox.trim_rest();
+            self.return_credit(effects);
         }
     }
 

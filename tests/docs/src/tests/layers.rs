@@ -84,12 +84,16 @@ fn layers_of_muf_import_only_what_is_below() {
     );
 }
 
-/// The files below a folder name no other modules of their crate than these.
+/// The files below a folder name no other modules of their crate than these. With `super::` they stay in the folder.
 fn check_layer(folder: &str, allowed: &[&str]) {
-    let files = files(&Path::new(ROOT).join(folder));
+    let root = Path::new(ROOT).join(folder);
+    let files = files(&root);
     assert!(files.len() > 10, "{folder}: {} files", files.len());
     for file in files {
         let text = fs::read_to_string(&file).expect("a file");
+        let path = file.strip_prefix(&root).expect("a file of the folder");
+        let above = line_above(&text, depth(path));
+        assert_eq!(above, None, "{}", file.display());
         for after in text.split("crate::").skip(1) {
             let is_end = |letter: char| !letter.is_alphanumeric() && letter != '_';
             let module = after.split(is_end).next().unwrap_or_default();
@@ -98,6 +102,50 @@ fn check_layer(folder: &str, allowed: &[&str]) {
             assert!(is_below, "{}: crate::{module}", file.display());
         }
     }
+}
+
+/// How many modules above that of a file are the folder's or below it. The path is that from the folder.
+fn depth(path: &Path) -> usize {
+    let is_folder = path.ends_with("mod.rs");
+    path.components().count() - usize::from(is_folder)
+}
+
+/// The first line with a chain of `super::` that leads further up than `depth` modules above the file's. It knows modules
+/// within a file by their indentation, which rustfmt makes.
+fn line_above(text: &str, depth: usize) -> Option<&str> {
+    let mut modules = Vec::new();
+    text.lines().find(|line| {
+        let code = line.trim_start();
+        let indent = line.len() - code.len();
+        let is_module = code.starts_with("mod ") || code.contains(" mod ");
+        if is_module && code.ends_with('{') && !code.starts_with("//") {
+            modules.push(indent);
+        } else if code == "}" && modules.last() == Some(&indent) {
+            modules.pop();
+        }
+        let limit = depth + modules.len();
+        line.contains(&"super::".repeat(limit + 1))
+    })
+}
+
+#[test]
+fn a_chain_of_supers_that_leaves_the_folder_is_found() {
+    let check = |path: &str, text: &str, expected: Option<&str>| {
+        let above = line_above(text, depth(Path::new(path)));
+        assert_eq!(above.map(str::trim), expected, "{path}: {text}");
+    };
+    let (one, two) = ("use super::a;", "use super::super::a;");
+    check("mod.rs", one, Some(one));
+    check("key.rs", one, None);
+    check("key.rs", two, Some(two));
+    check("watch/mod.rs", one, None);
+    check("watch/mod.rs", two, Some(two));
+    check("watch/tests.rs", two, None);
+    let within = "mod tests {\n    use super::super::a;\n}\n";
+    check("mod.rs", within, Some(two));
+    check("key.rs", within, None);
+    let after = format!("{within}{two}\n");
+    check("key.rs", &after, Some(two));
 }
 
 /// All files in a folder and in those below it.

@@ -9,9 +9,9 @@
 //! ```text
 //!   wanted --pause--> SET lock me NX PX 6000 --ours--> its turn --> search, renewing it --> SET lock "done me.N" PX 4000
 //!                         |   ^                                                                      |
-//!                another's|   | half a lease later, or                              v
-//!                         v   | when "done" ends                    one that saw it held, or saw another
-//!                        waits-/  (its holder crashed: it is free)   "done" before, need not sweep
+//!                another's|   | half a lease later, or                                               v
+//!                         v   | when "done" ends                              one that saw it held, or saw another
+//!                        waits-/  (its holder crashed: it is free)            "done" before, need not sweep
 //! ```
 //! A backend that sees a sweep under way and then done need not sweep: the other one was subscribed all the while, so it
 //! knows of every request that is older than the wish. A sweep that was done before the wish says nothing about it, but one

@@ -33,15 +33,10 @@ impl Gathers {
     }
 
     fn begin(&mut self, id: &str, count: Option<usize>) -> GatherId {
-        let spec = GatherSpec {
-            id: RequestId::parse(id).expect("an ID"),
-            payload: Bytes::new(),
-            timeout_ms: 2_000,
-            ttl_ms: None,
-            meta: None,
-            count,
-            quiet_ms: None,
-        };
+        self.begin_with(GatherSpec { count, ..spec(id) })
+    }
+
+    fn begin_with(&mut self, spec: GatherSpec) -> GatherId {
         let gather = self.core.gather(spec, self.now);
         self.settle();
         gather
@@ -99,6 +94,26 @@ impl Gathers {
                 _ => {}
             }
         }
+    }
+}
+
+fn spec(id: &str) -> GatherSpec {
+    GatherSpec {
+        id: RequestId::parse(id).expect("an ID"),
+        payload: Bytes::new(),
+        timeout_ms: 2_000,
+        ttl_ms: None,
+        meta: None,
+        count: None,
+        quiet_ms: None,
+    }
+}
+
+/// The settings of a unit whose server sends no events.
+fn polling() -> Settings {
+    Settings {
+        poll_ms: Some(100),
+        ..Settings::default()
     }
 }
 
@@ -201,11 +216,7 @@ fn a_gather_whose_server_is_away_at_its_end_may_miss_answers() {
 
 #[test]
 fn where_a_server_sends_no_events_a_gather_searches_when_its_time_is_up() {
-    let settings = Settings {
-        poll_ms: Some(100),
-        ..Settings::default()
-    };
-    let mut gathers = Gathers::new(settings);
+    let mut gathers = Gathers::new(polling());
     let began = gathers.now;
     gathers.begin("a.b~all~1", None);
     gathers.interrupt();
@@ -214,4 +225,71 @@ fn where_a_server_sends_no_events_a_gather_searches_when_its_time_is_up() {
     gathers.found(&["a.b~all~1.b1"], SearchStep::Done);
     assert_eq!(gathers.heard, ["b1"]);
     assert_eq!(gathers.ends, [Ok(())]);
+}
+
+#[test]
+fn a_quiet_gather_waits_for_its_search_until_its_deadline() {
+    for is_finished in [true, false] {
+        let mut gathers = Gathers::new(Settings::default());
+        let (began, deadline) = (gathers.now, gathers.now.plus(30_000));
+        gathers.begin_with(GatherSpec {
+            timeout_ms: 30_000,
+            quiet_ms: Some(200),
+            ..spec("a.b~all~1")
+        });
+        gathers.interrupt();
+        let key = "MUF/web/RES/a.b~all~1.b1";
+        gathers.core.handle_push(key, "set", gathers.now);
+        gathers.settle();
+        gathers.wake_until(|it| !it.searches.is_empty());
+        while gathers.core.poll_timeout().is_some_and(|at| at < deadline) {
+            gathers.wake();
+        }
+        assert!(gathers.ends.is_empty(), "its time is not up");
+        if is_finished {
+            gathers.found(&["a.b~all~1.b2"], SearchStep::Done);
+            assert_eq!(gathers.heard, ["b1", "b2"]);
+            assert_eq!(gathers.ends, [Ok(())], "it has been quiet for long");
+        } else {
+            gathers.wake_until(|it| !it.ends.is_empty());
+            assert_eq!(gathers.now.since(began), 30_000);
+            assert_eq!(gathers.ends, [Err(CallError::SearchUnfinished)]);
+        }
+    }
+}
+
+#[test]
+fn the_grace_of_a_gather_begins_with_the_search_that_it_waits_for() {
+    let mut gathers = Gathers::new(polling());
+    let began = gathers.now;
+    gathers.begin("a.b~all~1", None);
+    gathers.now = began.plus(500);
+    gathers.begin("a.b~all~2", None);
+    gathers.wake_until(|it| it.searches.len() == 1);
+    gathers.wake_until(|it| it.now >= began.plus(2_500));
+    gathers.now = began.plus(2_900);
+    gathers.found(&[], SearchStep::Done);
+    assert_eq!(gathers.ends, [Ok(())]);
+    gathers.wake_until(|it| it.searches.len() == 2);
+    assert_eq!(gathers.now.since(began), 2_900);
+    gathers.wake_until(|it| it.ends.len() == 2);
+    assert_eq!(gathers.now.since(began), 3_900);
+    assert_eq!(gathers.ends, [Ok(()), Err(CallError::SearchUnfinished)]);
+}
+
+#[test]
+fn a_gather_ends_even_if_its_subscription_breaks_again_and_again() {
+    let mut gathers = Gathers::new(polling());
+    let began = gathers.now;
+    gathers.begin("a.b~all~1", None);
+    gathers.wake_until(|it| it.searches.len() == 1);
+    while gathers.ends.is_empty() {
+        gathers.now = gathers.now.plus(100);
+        gathers.interrupt();
+        gathers.core.handle_timeout(gathers.now);
+        gathers.settle();
+        assert!(gathers.now.since(began) <= 4_000);
+    }
+    assert_eq!(gathers.ends, [Err(CallError::SearchUnfinished)]);
+    assert_eq!(gathers.now.since(began), 3_000);
 }

@@ -8,7 +8,8 @@
 //! A snapshot reads no more values than the watcher has room for; the others wait in `unread`. A watcher that was too
 //! slow is shown the keys that are known here, without a search: the subscription told of all others. Only after an
 //! interrupted subscription is the keyspace searched again, after a random pause and when it is this unit's turn
-//! (`turn.rs`), because all units of a server lose their subscriptions at once.
+//! (`turn.rs`), because all units of a server lose their subscriptions at once. A search that breaks off shows what it
+//! found, completes nothing, and is made again a lease later.
 
 mod pattern;
 #[cfg(test)]
@@ -19,7 +20,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bytes::Bytes;
 
-use super::command::{Command, Purpose, Replies, Reply, Search, SearchToken, Time};
+use super::command::{Command, Purpose, Replies, Reply, Search, SearchStep, SearchToken, Time};
 use super::key::{Key, Status};
 use super::output::{KeepEvent, Output, WatchId};
 use super::settings::{INFO_LIMIT_BYTES, Settings};
@@ -70,7 +71,7 @@ struct Watch {
     waits: bool,
     /// The search under way.
     search: Option<SearchToken>,
-    /// The search under way had to wait for its turn, and leaves the server time for others.
+    /// The search under way or due has to wait for its turn, and leaves the server time for others.
     paced: bool,
     /// The search is over, reads are on their way.
     searched: bool,
@@ -140,6 +141,8 @@ pub(crate) struct Watches {
     next: u64,
     /// Longest pause before the search that follows an interrupted subscription.
     pause_ms: u64,
+    /// Pause before a search that broke off is made again, without what `pause_ms` adds.
+    retry_ms: u64,
     rng: fastrand::Rng,
 }
 
@@ -150,6 +153,7 @@ impl Watches {
             limit_bytes: settings.payload_limit_bytes,
             check_limit: if settings.cluster { 1 } else { CHECK_LIMIT },
             pause_ms: settings.lease_ms() / 8,
+            retry_ms: settings.lease_ms(),
             rng,
             watches: HashMap::new(),
             expiries: std::collections::BTreeSet::new(),
@@ -246,8 +250,12 @@ impl Watches {
                 watch.found = Some(HashSet::new());
                 watch.unread.clear();
                 watch.searched = false;
+                watch.paced = true;
                 if !watch.waits {
-                    watch.search_at.get_or_insert(now.plus(pause_ms));
+                    // One that is due later than any pause is a repetition.
+                    let latest = now.plus(self.pause_ms);
+                    let due = watch.search_at.filter(|due| *due <= latest);
+                    watch.search_at = Some(due.unwrap_or(now.plus(pause_ms)));
                 }
             }
         }
@@ -379,7 +387,7 @@ impl Watches {
         watch_id: u64,
         snapshot: u64,
         keys: &[String],
-        done: bool,
+        step: SearchStep,
         now: Time,
         out: &mut VecDeque<Output>,
     ) {
@@ -402,10 +410,18 @@ impl Watches {
             }
         }
         watch.read_on(watch_id, now, out);
-        if done {
-            watch.searched = true;
-            watch.search = None;
-            self.complete_if_done(watch_id, now, out);
+        match step {
+            SearchStep::More => {}
+            SearchStep::Done => {
+                watch.searched = true;
+                watch.search = None;
+                self.complete_if_done(watch_id, now, out);
+            }
+            SearchStep::Failed => {
+                watch.search = None;
+                let pause_ms = self.retry_ms + self.rng.u64(..=self.pause_ms);
+                watch.search_at = Some(now.plus(pause_ms));
+            }
         }
     }
 
@@ -539,10 +555,18 @@ impl Watches {
     }
 
     pub(crate) fn timeout(&mut self, now: Time, out: &mut VecDeque<Output>) {
-        for watch in self.watches.values_mut() {
+        let mut urgent = Vec::new();
+        for (watch_id, watch) in &mut self.watches {
             if watch.search_at.take_if(|at| *at <= now).is_some() {
-                watch.waits = true;
+                match watch.paced {
+                    true => watch.waits = true,
+                    false => urgent.push(*watch_id),
+                }
             }
+        }
+        urgent.sort_unstable();
+        for watch_id in urgent {
+            self.snapshot(watch_id, false, out);
         }
         while self.next_expiry().is_some_and(|at| at <= now) {
             let Some((_, watch_id, text)) = self.expiries.pop_first() else {

@@ -14,6 +14,8 @@ struct Watching {
     keys: Vec<String>,
     /// For each search, whether it was paced.
     searches: Vec<bool>,
+    /// How searches end.
+    step: SearchStep,
     told: Vec<String>,
     now: Time,
 }
@@ -28,6 +30,7 @@ impl Watching {
             reads: VecDeque::new(),
             keys: Vec::new(),
             searches: Vec::new(),
+            step: SearchStep::Done,
             told: Vec::new(),
             now: Time(1_000),
         };
@@ -67,7 +70,7 @@ impl Watching {
                 Output::Search { token, paced, .. } => {
                     self.searches.push(paced);
                     self.core
-                        .handle_found(token, &self.keys, SearchStep::Done, self.now);
+                        .handle_found(token, &self.keys, self.step, self.now);
                 }
                 Output::Watched { event, .. } => self.told.push(match event {
                     KeepEvent::Value { value, .. } => String::from_utf8_lossy(&value).into_owned(),
@@ -92,6 +95,14 @@ impl Watching {
             count += 1;
         }
         count
+    }
+
+    /// Lets time pass until something is due.
+    fn wake(&mut self) {
+        let at = self.core.poll_timeout().expect("something is due");
+        self.now = self.now.max(at);
+        self.core.handle_timeout(self.now);
+        self.settle();
     }
 
     fn reported(&mut self) -> Vec<String> {
@@ -201,6 +212,47 @@ fn a_caller_that_waits_does_not_wait_for_the_pause() {
     assert_eq!(watching.searches, [false]);
     assert_eq!(watching.reported(), ["gap", "live"]);
     assert_eq!(watching.core.poll_timeout(), None);
+}
+
+#[test]
+fn a_search_that_breaks_off_is_made_again_and_completes_nothing() {
+    for paced in [true, false] {
+        let mut watching = Watching::new();
+        watching.keys = vec![KEY.to_owned()];
+        watching.step = SearchStep::Failed;
+        watching.core.handle_subscribed(watching.now);
+        match paced {
+            true => watching.wake(),
+            // A caller waits.
+            false => watching.core.watch_hurry(watching.watch),
+        }
+        watching.settle();
+        watching.read(Some("up"), -1);
+        assert_eq!(watching.reported(), ["gap", "up"], "it is not live");
+        let broke_off = watching.now;
+        watching.step = SearchStep::Done;
+        watching.wake();
+        assert_eq!(watching.searches, [paced, paced]);
+        assert!(watching.now.since(broke_off) >= Settings::default().lease_ms());
+        watching.read(Some("up"), -1);
+        assert_eq!(watching.reported(), ["live"]);
+        assert_eq!(watching.core.poll_timeout(), None);
+    }
+}
+
+#[test]
+fn a_new_subscription_does_not_wait_for_the_repetition_of_a_search() {
+    let mut watching = Watching::new();
+    watching.step = SearchStep::Failed;
+    watching.core.poll_watches();
+    watching.settle();
+    let before = watching.now;
+    watching.core.handle_subscribed(before);
+    watching.step = SearchStep::Done;
+    watching.wake();
+    assert!(watching.now.since(before) <= Settings::default().lease_ms() / 8);
+    assert_eq!(watching.searches, [false, true]);
+    assert_eq!(watching.reported(), ["gap", "live"]);
 }
 
 #[test]

@@ -77,7 +77,7 @@ async fn a_stream_of_one_event_is_not_held_up_by_the_others(over: Over) {
     client.send_typing(&Typing::new(true)).await.expect("sent");
     let event = optionals.next().await.expect("open").expect("sound");
     assert_eq!(event.truth, Some(true));
-    // Who asks for them late gets the newest.
+    // A receiver that asks late gets the newest.
     let mut posted = client.posted_events();
     for _ in 0..100 {
         assert_eq!(posted.next().await, Some(Ok(Posted::new("server"))));

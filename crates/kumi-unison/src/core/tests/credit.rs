@@ -149,6 +149,30 @@ fn a_full_window_of_events_without_a_receiver_makes_room_for_one_that_waits() {
 }
 
 #[test]
+fn a_receiver_that_is_dropped_leaves_half_of_the_window_to_one_that_waits() {
+    let now = Instant::now();
+    let mut side = receiver(now, 8);
+    let (wanted, unread) = (side.core.add_lane("a"), side.core.add_lane("b"));
+    assert_eq!(take(&mut side, wanted), None);
+    send(&mut side, now, "b", 8);
+    assert_eq!(returned(&mut side, now), None, "a receiver may read them");
+    side.core.remove_lane(unread, &mut side.effects);
+    assert_eq!(returned(&mut side, now), Some(4));
+    assert_eq!(side.effects.counts.events_dropped, 4);
+}
+
+#[test]
+fn of_a_window_of_one_event_the_rest_keeps_none() {
+    let now = Instant::now();
+    let mut side = receiver(now, 1);
+    let wanted = side.core.add_lane("a");
+    assert_eq!(take(&mut side, wanted), None);
+    send(&mut side, now, "b", 1);
+    assert_eq!(side.effects.counts.events_dropped, 1);
+    assert_eq!(returned(&mut side, now), Some(1));
+}
+
+#[test]
 fn what_recv_was_called_for_is_never_dropped() {
     let now = Instant::now();
     let mut side = receiver(now, 8);

@@ -19,6 +19,9 @@ const CONNECT: Duration = Duration::from_secs(5);
 const HINT_AFTER: Duration = Duration::from_secs(2);
 const HINT_UNITS: usize = 8;
 
+/// How long the hint waits for the list of units, which is a search of the keyspace.
+const HINT_LIMIT: Duration = Duration::from_secs(5);
+
 pub(super) async fn run(server: &Server, mut options: CallOptions) -> Result<(), Failure> {
     let payload = payload(options.payload.take())?;
     if options.json
@@ -67,9 +70,9 @@ async fn late_hint(muf: &Muf, target: &str) {
     hint(muf, target).await;
 }
 
-/// Names the units that run if none of them serves the target.
+/// Names the units that run if none of them serves the target. There is no hint if they are not known in time.
 async fn hint(muf: &Muf, target: &str) {
-    let Ok(units) = muf.units().await else {
+    let Ok(Ok(units)) = tokio::time::timeout(HINT_LIMIT, muf.units()).await else {
         return;
     };
     let serves = |pattern: &String| {
