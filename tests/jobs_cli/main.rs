@@ -297,7 +297,8 @@ fn dead_tasks_are_brought_back_by_id_and_by_type() {
 fn a_worker_logs_what_becomes_of_tasks() {
     let server = Server::start();
     let id = server.ok(&["enqueue", "echo"]);
-    let mut command = server.command(&["work", "--type", "echo", "--exec", "cat"]);
+    let words = ["work", "--log", "info", "--type", "echo", "--exec", "cat"];
+    let mut command = server.command(&words);
     let mut child = command.stderr(Stdio::piped()).spawn().expect("kumi runs");
     let lines = BufReader::new(child.stderr.take().expect("its standard error")).lines();
     let about = lines
@@ -307,6 +308,27 @@ fn a_worker_logs_what_becomes_of_tasks() {
     end(&mut child);
     assert!(about[0].contains("Started"), "{about:?}");
     assert!(about[1].contains("Succeeded"), "{about:?}");
+}
+
+#[test]
+fn a_worker_whose_standard_error_is_not_read_works_on() {
+    let server = Server::start();
+    for _ in 0..10 {
+        server.ok(&["enqueue", "chatty"]);
+    }
+    // A pipe holds 64 KiB.
+    let program = "head -c 20000 /dev/zero >&2";
+    let words = [
+        "work", "--log", "trace", "--type", "chatty", "--exec", program,
+    ];
+    let mut command = server.command(&words);
+    let worker = Worker(command.stderr(Stdio::piped()).spawn().expect("kumi runs"));
+    wait_until("all tasks succeed", || {
+        let counts = server.ok(&["counts"]);
+        let counts: serde_json::Value = serde_json::from_str(&counts).expect("JSON");
+        counts["states"]["succeeded"] == 10
+    });
+    worker.stop();
 }
 
 /// `cron set` with a payload on standard input.

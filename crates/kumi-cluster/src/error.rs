@@ -63,7 +63,7 @@ pub enum MembershipError {
     #[error("an authority is 1 to 255 visible ASCII characters")]
     InvalidAuthority,
     /// The uid begins more than a day ahead of this node's clock. Only a node that checks identities refuses it.
-    #[error("{authority} has the uid {uid}, of a time that has not come")]
+    #[error("{authority} has the uid {uid}, more than a day ahead of this node's clock")]
     UidAhead {
         /// The member whose record was refused.
         authority: Authority,
@@ -138,7 +138,7 @@ pub enum EnvelopeError {
     SenderMismatch,
     /// Peers prove who they are, and the sender's uid begins more than a day ahead of this node's clock: one of the two
     /// clocks is wrong, or the uid is made up.
-    #[error("the sender's uid is of a time that has not come; compare the clocks")]
+    #[error("the sender's uid is more than a day ahead of this node's clock; compare the clocks")]
     SenderAhead,
     /// The runtime is stopped and takes no messages.
     #[error("membership is not started")]

@@ -105,7 +105,7 @@ impl NodeUid {
         self.0 >> Self::RANDOM_BITS
     }
 
-    /// The next higher uid; `None` at the end of numbers, which only a made-up uid reaches.
+    /// The next higher uid; `None` for the largest possible uid, which only a made-up one is.
     pub(crate) fn successor(self) -> Option<Self> {
         self.0.checked_add(1).map(Self)
     }

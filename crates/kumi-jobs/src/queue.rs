@@ -457,8 +457,14 @@ pub trait Queue: Send + Sync + 'static {
     /// Extends the lease on all that an owner holds.
     fn heartbeat<'a>(&'a self, owner: &'a Owner, lease: Duration) -> Reply<'a, Lease>;
 
-    /// What an owner holds: for a worker that sent an ask or waited for signals, and got no reply.
+    /// What an owner holds. Changes nothing.
     fn running<'a>(&'a self, owner: &'a Owner) -> Reply<'a, Vec<Claim>>;
+
+    /// As [`running`](Self::running), for a worker that sent an ask or waited for signals, and got no reply. A queue may
+    /// end tasks among them that no worker can run, and extend the owner's lease by that. Default: it only reads.
+    fn recover<'a>(&'a self, owner: &'a Owner, _lease: Duration) -> Reply<'a, Vec<Claim>> {
+        self.running(owner)
+    }
 
     /// Gives back at once what a crashed worker holds, unless it has renewed its lease within `silent_for`. The owner
     /// gets [`QueueError::OwnerReleased`] from then on.

@@ -29,8 +29,9 @@ impl Clock {
     }
 }
 
-/// Milliseconds since 1970. Uids are made of them. A clock that is behind is survived: a joiner whose uid is refused as
-/// too old goes above the current one. With certificates, a clock that is a day ahead keeps its node out.
+/// Milliseconds since 1970. Uids are made of them. A joiner whose clock is behind, and whose uid is refused as too old,
+/// goes above the current one. With certificates, a clock that is more than a day ahead keeps its node out, and a node
+/// whose clock is more than a day behind refuses members that started since, and reports `peer_refused` for them.
 pub(super) fn unix_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {

@@ -19,7 +19,7 @@ use super::clock::Now;
 use super::{MembershipRuntime, MembershipRuntimeState};
 use crate::event::{ClusterEvent, DownReason, GoneCause};
 use crate::identity::{NodeIdentity, NodeUid};
-use crate::time::{TimerInstant, millis};
+use crate::time::TimerInstant;
 use core::time::Duration;
 
 /// How long the driver may take to report. After that the claim counts as not met.
@@ -68,14 +68,10 @@ impl MembershipRuntime {
     }
 
     /// Tells the runtime what the wall clock shows, in milliseconds since 1970. It counts on by itself, but the driver's
-    /// clock may stand still while the machine sleeps, and the wall clock may be set. An earlier time than the one it
-    /// counted to changes nothing.
+    /// clock may stand still while the machine sleeps, and the wall clock may be set, also back. This node's next uid is
+    /// above its last one in any case.
     pub fn set_unix_ms(&mut self, unix_ms: u64, now: TimerInstant) {
-        let (shown, then) = self.own.epoch;
-        let counted = shown.saturating_add(millis(now.saturating_since(then)));
-        if unix_ms > counted {
-            self.own.epoch = (unix_ms, now);
-        }
+        self.own.epoch = (unix_ms, now);
     }
 
     /// Whether a uid is refused because it begins too far ahead of the wall clock.

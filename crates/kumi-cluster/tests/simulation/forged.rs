@@ -129,7 +129,7 @@ fn a_later_life_that_is_only_announced_stops_no_node() {
 }
 
 #[test]
-fn a_life_at_the_end_of_numbers_keeps_no_node_out() {
+fn a_life_with_the_largest_possible_uid_keeps_no_node_out() {
     for seed in 0..20 {
         let mut world = settled(seed, true);
         let bytes = forged(&world, NodeUid::from_raw(u64::MAX));

@@ -23,7 +23,6 @@ use crate::queue::{
     Ask, Cancel, Claim, Counts, Enqueued, Events, Filter, Finish, Gone, Lease, Page, Queue,
     Released, Reply, Requeued, Schedule, Signal, Turn,
 };
-use crate::worker::LEASE;
 use ::redis::{Pipeline, Value};
 use bytes::Bytes;
 use codec::{Args, Unreadable, text};
@@ -217,18 +216,45 @@ impl RedisQueue {
         Ok(())
     }
 
+    /// What an owner holds, and claims that cannot be read.
+    async fn held(&self, owner: &Owner) -> Result<(Vec<Claim>, Vec<Unreadable>), QueueError> {
+        let (mut ids, mut cursor) = (BTreeSet::new(), "0".to_owned());
+        loop {
+            let args = [text(owner), text(&cursor)];
+            let page = for_owner(self.shared.admin("running", args).await, owner)?;
+            let (next, page) = codec::page(page)?;
+            for id in page {
+                ids.insert(codec::bytes(id)?);
+            }
+            match next {
+                Some(next) => cursor = next,
+                None => break,
+            }
+        }
+        let ids: Vec<Bytes> = ids.into_iter().collect();
+        let (mut claims, mut unreadable) = (Vec::with_capacity(ids.len()), Vec::new());
+        for batch in ids.chunks(CLAIMS_BATCH) {
+            let args = std::iter::once(text(owner)).chain(batch.iter().map(|id| id.to_vec()));
+            let reply = self.shared.admin("claims", args).await?;
+            let (known, others) = codec::claims(reply, owner, &[])?;
+            claims.extend(known);
+            unreadable.extend(others);
+        }
+        Ok((claims, unreadable))
+    }
+
     /// Ends tasks whose claims cannot be read, which no worker could run. Answers how many tasks the owner holds then; None
     /// if nothing was done. After an error, the worker asks what it holds and comes here again.
     async fn abort(
         &self,
-        unreadable: Vec<Unreadable>,
+        unreadable: &[Unreadable],
         owner: &Owner,
         lease: Duration,
     ) -> Option<usize> {
         if unreadable.is_empty() {
             return None;
         }
-        for claim in &unreadable {
+        for claim in unreadable {
             let task_id = String::from_utf8_lossy(&claim.id);
             tracing::warn!(
                 ?task_id,
@@ -243,7 +269,7 @@ impl RedisQueue {
             types: Vec::new(),
             max: 0,
         };
-        let args = codec::abort_args(&unreadable, &ask, &self.shared.settings);
+        let args = codec::abort_args(unreadable, &ask, &self.shared.settings);
         let done = self.shared.run(&script::TURN, args, Repeat::Yes).await;
         match done.and_then(|done| codec::turn(done, &ask)) {
             Ok((turn, _)) => Some(turn.held),
@@ -381,7 +407,7 @@ impl Queue for RedisQueue {
                 tracing::warn!(confirmed, wanted = confirm.replicas, "replicas are behind");
             }
             let (mut turn, unreadable) = codec::turn(done, &ask)?;
-            if let Some(held) = self.abort(unreadable, &ask.owner, ask.lease).await {
+            if let Some(held) = self.abort(&unreadable, &ask.owner, ask.lease).await {
                 turn.held = held;
             }
             Ok(turn)
@@ -402,27 +428,20 @@ impl Queue for RedisQueue {
 
     fn running<'a>(&'a self, owner: &'a Owner) -> Reply<'a, Vec<Claim>> {
         Box::pin(async move {
-            let (mut ids, mut cursor) = (BTreeSet::new(), "0".to_owned());
-            loop {
-                let args = [text(owner), text(&cursor)];
-                let page = for_owner(self.shared.admin("running", args).await, owner)?;
-                let (next, page) = codec::page(page)?;
-                for id in page {
-                    ids.insert(codec::bytes(id)?);
-                }
-                match next {
-                    Some(next) => cursor = next,
-                    None => break,
-                }
+            let (claims, unreadable) = self.held(owner).await?;
+            for claim in &unreadable {
+                let task_id = String::from_utf8_lossy(&claim.id);
+                tracing::warn!(?task_id, err = claim.error.as_str(), "a claim is left out");
             }
-            let ids: Vec<Bytes> = ids.into_iter().collect();
-            let mut claims = Vec::with_capacity(ids.len());
-            for batch in ids.chunks(CLAIMS_BATCH) {
-                let args = std::iter::once(text(owner)).chain(batch.iter().map(|id| id.to_vec()));
-                let reply = self.shared.admin("claims", args).await?;
-                let (known, unreadable) = codec::claims(reply, owner, &[])?;
-                claims.extend(known);
-                self.abort(unreadable, owner, LEASE).await;
+            Ok(claims)
+        })
+    }
+
+    fn recover<'a>(&'a self, owner: &'a Owner, lease: Duration) -> Reply<'a, Vec<Claim>> {
+        Box::pin(async move {
+            let (claims, unreadable) = self.held(owner).await?;
+            for batch in unreadable.chunks(CLAIMS_BATCH) {
+                self.abort(batch, owner, lease).await;
             }
             Ok(claims)
         })

@@ -262,12 +262,20 @@ async fn follow(shared: Weak<Shared>, link: Link, mut last: i64, sender: mpsc::S
             if sender.is_closed() {
                 return;
             }
-            begin_read(&shared, &mut last).await
+            begin_read(&shared, last).await
         };
         let read = match begun {
-            Ok((read, newest)) => blocking(link.call(&read, Repeat::No), READ, &link)
-                .await
-                .map(|value| (value, newest)),
+            Ok((read, newest)) => {
+                if newest < last {
+                    last = newest;
+                    if sender.send(Notice::Gap).await.is_err() {
+                        return;
+                    }
+                }
+                blocking(link.call(&read, Repeat::No), READ, &link)
+                    .await
+                    .map(|value| (value, newest))
+            }
             Err(error) => Err(error),
         };
         let notices = read.and_then(|(value, newest)| notices(value, &mut last, newest));
@@ -290,11 +298,10 @@ async fn follow(shared: Weak<Shared>, link: Link, mut last: i64, sender: mpsc::S
 }
 
 /// The command that reads what comes after the last move that was read, and the newest number. A server that lost its
-/// data numbers moves from 1 again.
-async fn begin_read(shared: &Shared, last: &mut i64) -> Result<(Cmd, i64), QueueError> {
+/// data numbers moves from 1 again, so that the newest number is below the last one.
+async fn begin_read(shared: &Shared, last: i64) -> Result<(Cmd, i64), QueueError> {
     let newest = announce(shared).await?;
-    *last = newest.min(*last);
-    Ok((read_events(shared, *last), newest))
+    Ok((read_events(shared, newest.min(last)), newest))
 }
 
 fn read_events(shared: &Shared, last: i64) -> Cmd {

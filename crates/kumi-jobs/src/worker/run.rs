@@ -281,8 +281,9 @@ impl<S: Send + Sync + 'static> Run<S> {
         let (queue, owner) = (self.queue.clone(), self.settings.owner.clone());
         if self.unsure.is_some() {
             self.looked = Some(now);
+            let lease = self.settings.lease;
             return Some(Box::pin(async move {
-                Reply::Running(queue.running(&owner).await)
+                Reply::Running(queue.recover(&owner, lease).await)
             }));
         }
         let holds_tasks = !self.running.is_empty() || !self.waiting.is_empty();

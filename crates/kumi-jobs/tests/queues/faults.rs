@@ -20,6 +20,7 @@ on_both_servers![
     a_subscription_goes_on_after_a_restart_without_data,
     a_subscription_in_resp3_delivers_moves,
     a_subscription_that_was_not_renewed_in_time_has_a_gap,
+    a_subscription_whose_server_lost_its_data_has_a_gap,
     a_signal_that_was_taken_is_not_lost_with_the_next_call,
     large_payloads_end_a_claim_and_stay_in_order,
     many_tasks_due_at_one_instant_all_run,
@@ -28,6 +29,7 @@ on_both_servers![
     a_full_server_finishes_what_it_holds,
     a_schedule_that_cannot_be_read_hides_no_other,
     a_task_that_cannot_be_read_ends_and_stops_no_other,
+    asking_what_an_owner_runs_changes_nothing,
     a_command_that_the_user_may_not_run_in_a_script_is_unauthorized,
 ];
 
@@ -283,6 +285,25 @@ async fn a_subscription_that_was_not_renewed_in_time_has_a_gap(kind: Kind) {
     for events in &mut events {
         queued(events, id).await;
     }
+}
+
+/// Its connection does not break.
+async fn a_subscription_whose_server_lost_its_data_has_a_gap(kind: Kind) {
+    let server = Server::start(kind);
+    let jobs = connected(&server.url()).await;
+    let mut events = jobs.queue().subscribe().await.expect("events");
+    let mut tasks = work::plain_tasks(3);
+    let last = tasks.remove(2);
+    work::enqueue(&**jobs.queue(), &tasks).await;
+    for task in &tasks {
+        queued(&mut events, task.id).await;
+    }
+    assert_eq!(server.cli(&["FLUSHALL"]), "OK");
+    let notice = tokio::time::timeout(Duration::from_secs(60), events.recv()).await;
+    assert_eq!(notice.expect("no notice"), Some(Notice::Gap));
+    let id = last.id;
+    jobs.queue().enqueue(vec![last]).await.expect("enqueued");
+    queued(&mut events, id).await;
 }
 
 /// A wait takes one signal and then those behind it by another command, which fails here.
@@ -678,4 +699,46 @@ async fn a_task_that_cannot_be_read_ends_and_stops_no_other(kind: Kind) {
     assert_eq!(counts.of(TaskState::Dead), 3);
     let page = queue.list(&Filter::default(), None, 100).await;
     assert_eq!(page.expect("a page").tasks.len(), 4, "all that have an id");
+}
+
+/// The record of a task that runs is spoiled. Only the worker that runs it ends it.
+async fn asking_what_an_owner_runs_changes_nothing(kind: Kind) {
+    let server = Server::start(kind);
+    let url = server.url();
+    let name = url.split("queue=").nth(1).expect("a name");
+    let key = |rest: &str| format!("kumi:jobs:{{{name}}}:{rest}");
+    let jobs = connected(&url).await;
+    let queue = jobs.queue();
+    let tasks = work::plain_tasks(2);
+    work::enqueue(&**queue, &tasks).await;
+    let owner = Owner::random();
+    let ask = Ask {
+        owner: owner.clone(),
+        nonce: 1,
+        lease: Duration::from_secs(60),
+        types: vec![Room {
+            task_type: "step".into(),
+            room: 2,
+        }],
+        max: 2,
+    };
+    let turn = queue.turn(Vec::new(), ask).await.expect("a turn");
+    assert_eq!(turn.claims.len(), 2);
+    let stored = server.cli(&["HKEYS", &key("payload")]);
+    let is_first = |text: &&str| text.parse::<TaskId>() == Ok(tasks[0].id);
+    let stored = stored.lines().find(is_first).expect("it is stored");
+    let record = key(&format!("t:{stored}"));
+    assert_eq!(server.cli(&["HSET", &record, "m", "many"]), "1");
+    let lease = || server.cli(&["ZSCORE", &key("owners"), &owner.to_string()]);
+    let before = lease();
+    let ids = |claims: Vec<kumi_jobs::Claim>| claims.iter().map(|c| c.id).collect::<Vec<_>>();
+    let running = queue.running(&owner).await.expect("claims");
+    assert_eq!(ids(running), [tasks[1].id]);
+    assert_eq!(server.cli(&["HGET", &record, "s"]), "r");
+    assert_eq!(lease(), before);
+
+    let held = queue.recover(&owner, Duration::from_secs(90)).await;
+    assert_eq!(ids(held.expect("claims")), [tasks[1].id]);
+    assert_eq!(server.cli(&["HGET", &record, "s"]), "d");
+    assert_ne!(lease(), before);
 }

@@ -15,9 +15,10 @@ const TURN: &str = include_str!("../../src/redis/lua/turn.lua");
 fn run(server: &Server, body: &str, arguments: &str) -> Vec<String> {
     let code = format!("{LIB}{body}");
     let mut words = vec!["EVAL", &code, "1", "kumi:jobs:{raw}:", ""];
-    // A dash stands for an empty argument.
+    // A dash stands for an empty argument, a dash in quotes for a dash.
     let arguments = arguments.split(' ').map(|word| match word {
         "-" => "",
+        "'-'" => "-",
         word => word,
     });
     words.extend(arguments);
@@ -48,9 +49,12 @@ async fn a_wrong_field_is_an_error_before_anything_is_written(kind: Kind) {
     let right = "mine mail {} - 5 1 0 k - - - -";
     for (wrong, text) in [
         ("- mail {} - 5 1 0 - - - - -", "an id"),
+        ("'-' mail {} - 5 1 0 - - - - -", "an id"),
         ("next - {} - 5 1 0 - - - - -", "a type"),
         ("next mail {} - 0 1 0 - - - - -", "max_attempts"),
         ("next mail {} - many 1 0 - - - - -", "max_attempts"),
+        ("next mail {} - 4294967296 1 0 - - - - -", "max_attempts"),
+        ("next mail {} - 10000000000 1 0 - - - - -", "max_attempts"),
         ("next mail {} - 5 4 0 - - - - -", "a priority"),
         ("next mail {} - 5 1 soon - - - - -", "a delay"),
         ("next mail {} - 5 1 -1 - - - - -", "a delay"),
@@ -63,4 +67,6 @@ async fn a_wrong_field_is_an_error_before_anything_is_written(kind: Kind) {
         assert!(reply.contains(&expected), "{wrong}: {reply}");
         assert_eq!(server.cli(&["DBSIZE"]), "0", "{wrong}");
     }
+    let largest = "mine mail {} - 4294967295 1 0 - - - - -";
+    assert_eq!(run(&server, ENQUEUE, &format!("1 {largest}")), ["Nq"]);
 }

@@ -79,6 +79,8 @@ fn make(directory: &Path, files: &Files, names: &[String]) -> anyhow::Result<()>
     let key = KeyPair::generate()?;
     let params = authority_params()?;
     let authority = params.self_signed(&key)?;
+    // An authority that another key made would look complete beside the new key.
+    remove(&files.authority)?;
     write(&files.authority_key, &key.serialize_pem())?;
     sign(files, &Issuer::new(params, key), names)?;
     write(&files.authority, &authority.pem())
@@ -102,13 +104,18 @@ fn sign(files: &Files, issuer: &Issuer<'_, KeyPair>, names: &[String]) -> anyhow
         .distinguished_name
         .push(DnType::CommonName, "kumi development node");
     let certificate = params.signed_by(&key, issuer)?;
-    match fs::remove_file(&files.certificate) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
-        _ => {}
-    }
+    remove(&files.certificate)?;
     write(&files.key, &key.serialize_pem())?;
     write(&files.certificate, &certificate.pem())?;
     write(&files.names, &names.join("\n"))
+}
+
+/// Removes a file if it is there.
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Writes a file that only the user may read.
@@ -162,6 +169,29 @@ mod tests {
         assert_eq!(verify(&made, "192.0.2.7"), "ok");
         assert_eq!(verify(&made, "localhost"), "ok", "the old name stays");
         assert_ne!(verify(&made, "192.0.2.8"), "ok");
+    }
+
+    #[test]
+    fn a_start_that_ends_early_leaves_no_authority_of_another_key() {
+        let parent = tempfile::tempdir().unwrap();
+        let names = ["localhost".to_owned()];
+        // An earlier version kept no key of the authority.
+        let made = files(parent.path(), &names).unwrap();
+        for path in [
+            &made.authority_key,
+            &made.certificate,
+            &made.key,
+            &made.names,
+        ] {
+            fs::remove_file(path).unwrap();
+        }
+        // The certificate's key cannot be written.
+        fs::create_dir(&made.key).unwrap();
+        assert!(files(parent.path(), &names).is_err());
+        assert!(made.authority_key.exists() && !made.authority.exists());
+        fs::remove_dir(&made.key).unwrap();
+        let made = files(parent.path(), &names).unwrap();
+        assert_eq!(verify(&made, "localhost"), "ok");
     }
 
     #[test]

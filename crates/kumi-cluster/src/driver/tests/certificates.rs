@@ -144,7 +144,7 @@ async fn a_later_life_that_is_only_announced_by_gossip_stops_no_node() {
     let before = victim.identity();
 
     // A member of the authority, under a name of its own, tells every node of a later life of the victim.
-    // The first of the two is of a time that has not come, and counts for nothing.
+    // The first of the two is more than a day ahead of all clocks, and is refused.
     let later = [u64::MAX, before.uid.raw() + (1 << 40)].map(|raw| NodeIdentity {
         authority: before.authority.clone(),
         uid: NodeUid::from_raw(raw),

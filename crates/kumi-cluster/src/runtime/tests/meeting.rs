@@ -151,7 +151,7 @@ fn tell_of(net: &mut Net, uid: NodeUid) {
 }
 
 #[test]
-fn a_uid_at_the_end_of_numbers_keeps_no_node_out() {
+fn the_largest_possible_uid_keeps_no_node_out() {
     let mut net = announced(NodeUid::from_raw(u64::MAX));
     let before = net.uid(2);
     net.run(MEETING_TIMEOUT + seconds(20));
@@ -184,7 +184,7 @@ fn the_latest_uid_that_is_accepted_has_one_above_it() {
 }
 
 #[test]
-fn a_peer_whose_uid_is_of_a_time_to_come_is_refused_until_the_clock_is_set() {
+fn a_peer_whose_uid_is_more_than_a_day_ahead_is_refused_until_the_clock_is_set() {
     let mut net = Net::settled(2);
     net.nodes[0].require_meeting(true);
     let joiner = NodeIdentity {
@@ -199,12 +199,54 @@ fn a_peer_whose_uid_is_of_a_time_to_come_is_refused_until_the_clock_is_set() {
     assert!(matches!(named, Err(MembershipError::UidAhead { .. })));
     assert!(net.nodes[0].table().record(&joiner.authority).is_none());
     let unix_ms = net.unix_ms();
-    net.nodes[0].set_unix_ms(unix_ms + 2 * DAY_MS, net.now);
-    // It does not go back.
-    net.nodes[0].set_unix_ms(unix_ms, net.now);
-    let taken = net.nodes[0].handle_message(&joiner.authority, &join, net.now);
-    assert_eq!(taken, Ok(()));
-    assert!(net.nodes[0].table().record(&joiner.authority).is_some());
+    // The clock is set ahead, back and ahead again.
+    for (days, expected) in [
+        (2, Ok(())),
+        (0, Err(EnvelopeError::SenderAhead)),
+        (2, Ok(())),
+    ] {
+        net.nodes[0].set_unix_ms(unix_ms + days * DAY_MS, net.now);
+        let taken = net.nodes[0].handle_message(&joiner.authority, &join, net.now);
+        assert_eq!(taken, expected);
+        assert!(net.nodes[0].table().record(&joiner.authority).is_some());
+    }
+}
+
+#[test]
+fn a_clock_that_was_ahead_and_is_set_back_keeps_no_node_out() {
+    let mut net = Net::settled(3);
+    for node in &mut net.nodes {
+        node.require_meeting(true);
+    }
+    let (before, unix_ms) = (net.uid(2), net.unix_ms());
+    net.nodes[2].set_unix_ms(unix_ms + 10 * DAY_MS, net.now);
+    net.nodes[2].set_unix_ms(unix_ms, net.now);
+    let now = net.nodes[2].advance(net.now);
+    net.nodes[2].downed_below(DownReason::Dead, None, now);
+    let after = net.uid(2);
+    assert!(after > before);
+    assert!(after.unix_ms() <= unix_ms + DAY_MS, "{after}");
+    net.run(seconds(20));
+    assert_eq!(net.nodes[2].status(), Some(Up));
+    net.assert_agreed(3);
+}
+
+#[test]
+fn a_node_whose_clock_is_more_than_a_day_behind_refuses_members_that_started_since() {
+    let mut net = Net::settled(2);
+    net.nodes[0].require_meeting(true);
+    let (peer, seen) = (net.nodes[1].identity(), Seen::default());
+    let delta = MembershipDelta::default();
+    let push = message(peer.clone(), Message::Push { seen, delta });
+    let unix_ms = net.unix_ms();
+    for (behind, expected) in [
+        (2 * DAY_MS, Err(EnvelopeError::SenderAhead)),
+        (DAY_MS / 2, Ok(())),
+    ] {
+        net.nodes[0].set_unix_ms(unix_ms - behind, net.now);
+        let taken = net.nodes[0].handle_message(&peer.authority, &push, net.now);
+        assert_eq!(taken, expected);
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 -- What all scripts share. KEYS[1] is the prefix of all keys of the queue, ARGV[1] the time in milliseconds, or empty
 -- for the server's clock. A record is the hash t:<id>; its fields are in docs/jobs-protocol.md. Fields that hold their
--- default are left out, and one that is empty has it too: another program may have written it. A number that is handed to a command is formatted anew each time, which costs as much as a
--- command: times and counts are written as text.
+-- default are left out, and one that is empty has it too: another program may have written it. A number that is handed
+-- to a command is formatted anew each time, which costs as much as a command: times and counts are written as text.
 local P, call = KEYS[1], redis.call
 local RECORD = P .. 't:'
 local now
@@ -501,12 +501,14 @@ local right_kind
 local function wrong_field(at)
   local id, kind, max, delay, window = ARGV[at], ARGV[at + 1], ARGV[at + 4], ARGV[at + 6], ARGV[at + 8]
   if not ARGV[at + 11] then return 'a task has twelve fields' end
-  if id == '' or string.find(id, '%s') then return 'an id is not empty and holds no white space' end
+  if id == '' or id == GAP or string.find(id, '%s') then return 'an id is not empty, not - and holds no white space' end
   if kind ~= right_kind then
     if kind == '' or string.find(kind, '%s') then return 'a type is not empty and holds no white space' end
     right_kind = kind
   end
-  if max ~= '5' and max ~= '' and not string.find(max, '^[1-9]%d*$') then return 'max_attempts is at least 1' end
+  if max ~= '5' and max ~= '' and (not string.find(max, '^[1-9]%d*$') or #max > 10 or tonumber(max) > 4294967295) then
+    return 'max_attempts is 1 to 4294967295'
+  end
   if not LEVELS[ARGV[at + 5]] then return 'a priority is 0, 1, 2 or 3' end
   if delay ~= '0' and delay ~= '' and (#delay > 13 or not string.find(delay, '^%d+$')) then
     return 'a delay is a number of milliseconds'

@@ -3,6 +3,7 @@
 //! Only the output and the exit codes are decided here; `kumi-jobs` has the queue.
 
 mod failure;
+mod log;
 mod options;
 mod progress;
 mod show;

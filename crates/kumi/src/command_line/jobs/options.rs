@@ -87,7 +87,8 @@ pub(super) enum JobsTask {
     Release {
         /// The worker, as 'status' shows it: name~life
         owner: Owner,
-        /// All lives of the name before this one, instead of this one
+        /// All lives of the name before this one, instead of this one; this also refuses later starts whose clock is
+        /// behind, and ends an idle worker of an earlier life
         #[arg(long)]
         before: bool,
         /// How long it has to have been silent
@@ -181,8 +182,8 @@ pub(super) struct WorkOptions {
     /// The worker's name [default: a random one]
     #[arg(long, value_name = "NAME")]
     pub(super) name: Option<String>,
-    /// What is logged on standard error: off, error, warn, info or debug
-    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    /// What is logged on standard error: off, error, warn, info, debug or trace
+    #[arg(long, value_name = "LEVEL", default_value = "warn")]
     pub(super) log: LevelFilter,
     /// Succeeded tasks that the queue keeps, and as many cancelled ones; all workers of a queue should agree on what is kept
     #[arg(long, value_name = "N", default_value_t = 10_000)]
@@ -249,6 +250,12 @@ mod tests {
     struct Line {
         #[command(flatten)]
         work: WorkOptions,
+    }
+
+    #[test]
+    fn a_worker_logs_warnings_unless_told_otherwise() {
+        let words = ["work", "--exec", "true", "--type", "a"];
+        assert_eq!(Line::parse_from(words).work.log, LevelFilter::WARN);
     }
 
     #[test]

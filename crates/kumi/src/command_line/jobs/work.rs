@@ -1,9 +1,9 @@
 //! `kumi jobs work --exec`: a worker whose handler is a program.
 
 use super::failure::Failure;
+use super::log::Log;
 use super::options::WorkOptions;
 use crate::command_line::process::{self, Excess, OUTPUT_LIMIT};
-use crate::command_line::terminal;
 use kumi_jobs::{Context, Execution, Jobs, Options, Owner, TaskError, TaskHandler, Worker};
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
@@ -27,6 +27,7 @@ pub(super) async fn run(jobs: &Jobs, options: WorkOptions) -> Result<(), Failure
         let owner = Owner::new(name).map_err(|error| Failure::Usage(error.to_string()))?;
         worker = worker.owner(owner);
     }
+    let log = Log::start().map_err(|e| Failure::Other(e.into()))?;
     let command: Arc<str> = options.exec.as_str().into();
     for task_type in &options.types {
         worker = worker.handler(Program {
@@ -34,23 +35,27 @@ pub(super) async fn run(jobs: &Jobs, options: WorkOptions) -> Result<(), Failure
             command: command.clone(),
             time_limit: options.time_limit,
             error_limit: jobs.queue().settings().error_limit_bytes,
+            log: log.clone(),
         });
     }
-    terminal::note(format_args!("working on {}", options.types.join(", ")));
-    let log = tracing_subscriber::fmt()
+    log.note(format_args!("working on {}", options.types.join(", ")));
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
         .with_max_level(options.log)
-        .with_writer(std::io::stderr)
+        .with_writer(move || writer.clone())
         .with_ansi(false);
     // It fails only where the process has a subscriber already, which is kept.
-    let _ = log.try_init();
+    let _ = subscriber.try_init();
     let stop = async {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
         }
-        terminal::note("finishing what runs");
+        log.note("finishing what runs");
     };
-    Ok(worker.run_until(stop).await?)
+    let ended = worker.run_until(stop).await;
+    log.finish();
+    Ok(ended?)
 }
 
 /// A shell command as the handler of a type.
@@ -60,6 +65,7 @@ struct Program {
     time_limit: Option<Duration>,
     /// Bytes of standard error that a failed task keeps.
     error_limit: usize,
+    log: Log,
 }
 
 impl TaskHandler<()> for Program {
@@ -78,6 +84,7 @@ impl TaskHandler<()> for Program {
 
     fn execute(&self, payload: bytes::Bytes, context: Context<()>) -> Execution {
         let (command, error_limit) = (self.command.clone(), self.error_limit);
+        let log = self.log.clone();
         Box::pin(async move {
             let claim = context.claim();
             let child = process::shell(&command)
@@ -90,6 +97,10 @@ impl TaskHandler<()> for Program {
                 .spawn()?;
             let finished = process::finish(child, &payload, Excess::IsDropped);
             let (status, output, complaint) = finished.await?;
+            if status.success() && !complaint.is_empty() {
+                // What a program that succeeded wrote to standard error is for the operator.
+                log.push(&complaint);
+            }
             outcome(status, output, &complaint, error_limit)
         })
     }
@@ -102,8 +113,6 @@ fn outcome(
     error_limit: usize,
 ) -> Result<bytes::Bytes, TaskError> {
     if status.success() {
-        // What a program that succeeded wrote to standard error is for the operator.
-        let _ = std::io::Write::write_all(&mut std::io::stderr(), complaint);
         return match output.len() > OUTPUT_LIMIT {
             // A part of the output, which is above the limit of results as well: the task succeeds, the queue keeps none.
             true => Ok(output.into()),
