@@ -32,13 +32,11 @@ impl Writer {
         let mut stream = stream;
         while !stop.load(Ordering::Relaxed) {
             let number = self.sent.fetch_add(1, Ordering::Relaxed) + 1;
-            let request =
-                format!("MULTI\r\nSET a:{id} {number}\r\nSET b:{id} {number}\r\nEXEC\r\n");
+            let (request, lines) = request(id, number);
             if stream.write_all(request.as_bytes()).is_err() {
                 return;
             }
-            // +OK, two times +QUEUED, then an array of two.
-            for _ in 0..6 {
+            for _ in 0..lines {
                 let mut line = String::new();
                 match replies.read_line(&mut line) {
                     Ok(count) if count > 0 => assert!(!line.starts_with('-'), "{line}"),
@@ -48,6 +46,46 @@ impl Writer {
             self.acknowledged.store(number, Ordering::Relaxed);
         }
     }
+}
+
+/// Writes a number as a whole or not at all: by a transaction, a script, or a transaction on several types. Returns how many
+/// lines its replies have, too.
+fn request(id: usize, number: u64) -> (String, usize) {
+    let (first, last) = (
+        format!("SET a:{id} {number}\r\n"),
+        format!("SET b:{id} {number}\r\n"),
+    );
+    match id % 3 {
+        // +OK, two times +QUEUED, then an array of two.
+        0 => (format!("MULTI\r\n{first}{last}EXEC\r\n"), 6),
+        1 => {
+            let set = |key: usize| format!("redis.call('SET', KEYS[{key}], ARGV[1])");
+            let script = format!("{} {} return 1", set(1), set(2));
+            let line = format!("EVAL \"{script}\" 2 a:{id} b:{id} {number}\r\n");
+            (line, 1)
+        }
+        _ => {
+            let types = format!(
+                "HSET h:{id} n {number}\r\nRPUSH l:{id} {number}\r\nLTRIM l:{id} -3 -1\r\n"
+            );
+            (format!("MULTI\r\n{first}{types}{last}EXEC\r\n"), 12)
+        }
+    }
+}
+
+/// What is there of a writer's numbers; all of them are the same.
+fn written(client: &mut Client<UnixStream>, id: usize, round: u32) -> u64 {
+    let mut number = |line: String| -> u64 { client.line(&line).parse().unwrap_or(0) };
+    let a = number(format!("GET a:{id}"));
+    let mut others = vec![number(format!("GET b:{id}"))];
+    if id % 3 == 2 {
+        others.push(number(format!("HGET h:{id} n")));
+        others.push(number(format!("LINDEX l:{id} -1")));
+    }
+    for other in others {
+        assert_eq!(a, other, "half a change of writer {id} in round {round}");
+    }
+    a
 }
 
 /// With `everysec` a write that an fsync is in the way of waits in memory, so a crash may lose it. The first such fsync
@@ -106,11 +144,7 @@ fn no_acknowledged_write_is_lost_when_the_server_is_killed() {
         let mut client = server.connect();
         assert_eq!(client.line("GET synced"), synced);
         for (id, writer) in writers.iter().enumerate() {
-            let number = |key: &str, client: &mut Client<UnixStream>| -> u64 {
-                client.line(&format!("GET {key}:{id}")).parse().unwrap_or(0)
-            };
-            let (a, b) = (number("a", &mut client), number("b", &mut client));
-            assert_eq!(a, b, "half a transaction in round {round}");
+            let a = written(&mut client, id, round);
             let (sent, kept) = (
                 writer.sent.load(Ordering::Relaxed),
                 writer.kept.load(Ordering::Relaxed),
@@ -147,6 +181,10 @@ fn no_acknowledged_write_is_lost_when_the_server_is_killed() {
                     // None of them waits in memory.
                     keep(&writers, &numbers);
                 }
+            }
+            if rng.bool() {
+                // It may be refused: a rewrite runs.
+                let _ = client.line("BGSAVE");
             }
             // The moment of the crash is meant to be random.
             std::thread::sleep(Duration::from_micros(rng.u64(1_000..120_000)));
