@@ -15,7 +15,7 @@ pub(super) const BACKENDS: usize = 20;
 const SETTLE: Duration = Duration::from_secs(2);
 /// The searches of backends that begin are over when there was no SCAN for this long, and are waited for at most so long.
 const NO_SCAN: Duration = Duration::from_secs(10);
-const SEARCHES: Duration = Duration::from_secs(600);
+const SEARCHES: Duration = Duration::from_secs(1800);
 /// Calls after the quiet period; each must be answered.
 pub(super) const CALLS: usize = 500;
 
