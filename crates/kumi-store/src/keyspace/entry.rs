@@ -110,19 +110,6 @@ impl Entry {
         prefetch_address(self.at(CACHE_LINE));
     }
 
-    /// Has the cache lines loaded that a short value behind a key of this length is in. Loading one that is not needed
-    /// would delay those that are.
-    #[inline]
-    pub(super) fn prefetch_short(&self, key_len: usize) {
-        /// A deadline, and a value that most entries do not exceed.
-        const BESIDE_KEY: usize = HEADER + WORD + 16;
-        let start = self.0.as_ptr();
-        prefetch_address(start);
-        if start.addr() % CACHE_LINE + key_len + BESIDE_KEY > CACHE_LINE {
-            prefetch_address(self.at(CACHE_LINE));
-        }
-    }
-
     /// Has the boxed value loaded, if there is one. Reads the entry's header.
     #[inline]
     pub(super) fn prefetch_boxed(&self) {

@@ -46,11 +46,6 @@ impl Hints {
         self.hints.iter().map(|hint| hint.hash)
     }
 
-    /// The hashes, and the lengths of their keys.
-    pub(crate) fn hashes_and_lengths(&self) -> impl Iterator<Item = (u64, usize)> {
-        self.hints.iter().map(|hint| (hint.hash, hint.len))
-    }
-
     /// The keys of the next command begin with this hint.
     #[inline]
     pub(crate) fn seek(&mut self, first: usize) {

@@ -25,10 +25,8 @@ impl Keyspace {
     /// Has the entries of all hinted keys loaded. Their buckets have been asked for before.
     pub(crate) fn prefetch_entries(&self, db: usize) {
         let table = &self.dbs[db].table;
-        for (hash, key_len) in self.hints.hashes_and_lengths() {
-            if let Some(entry) = table.candidate(hash) {
-                entry.prefetch_short(key_len);
-            }
+        for entry in self.hints.hashes().filter_map(|it| table.candidate(it)) {
+            entry.prefetch();
         }
     }
 
