@@ -111,7 +111,7 @@ struct Own {
     metadata_stamp: u64,
     incarnation: u64,
     status: NodeStatus,
-    /// The wall clock when the runtime was made or was told of it last, and the driver's clock at that moment.
+    /// The last reading of the wall clock, and the driver's clock at that moment.
     epoch: (u64, TimerInstant),
 }
 

@@ -383,7 +383,7 @@ impl Muf {
                 Err(_) => sleep(RETRY).await,
             }
         }
-        // Dropped after the receiver of the list, so that the engine sees that nobody waits.
+        // Dropped after the receiver of the list, so that the engine sees that no caller waits.
         let _listing = Listing(self.wires());
         let (reply, mut units) = oneshot::channel();
         self.ask(Ask::Units(reply)).await?;

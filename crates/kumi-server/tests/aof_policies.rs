@@ -229,7 +229,7 @@ fn loading_the_log_again_while_it_is_synced_loses_nothing() {
     let mut waiting = server.connect();
     assert_eq!(waiting.line("SET n 0"), "OK");
     let mut client = server.connect();
-    // Nobody reads its log meanwhile, and each load would write a line.
+    // The test does not read the server's log meanwhile, and each load would write a line.
     assert_eq!(client.line("CONFIG SET loglevel warning"), "OK");
     std::thread::scope(|scope| {
         let synced = scope.spawn(|| assert_eq!(waiting.line("WAITAOF 1 0 0"), "1,0"));

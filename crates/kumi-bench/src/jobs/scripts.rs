@@ -106,7 +106,7 @@ async fn keyed(queue: &Arc<dyn Queue>, pid: u32) -> Result<[f64; 7]> {
         };
         queue.progress(claim, progress).await?;
     }
-    // Long enough for all of them to be registered; what is told to waiters that are gone costs the same.
+    // Long enough for all of them to be registered. A result for a waiter that has gone costs the same.
     let waits = join_all(claims.iter().map(|claim| queue.done(claim.id)));
     let _ = tokio::time::timeout(Duration::from_millis(500), waits).await;
     let reports: Vec<Finish> = claims.iter().map(succeeded).collect();

@@ -25,7 +25,7 @@ pub(crate) enum Point {
     AfterFinish,
     /// In the handler of task 0, until it gets a line on its standard input; then it goes on. Other tasks say `next`.
     UntilTold,
-    /// In the handler, for ever, until its worker is told to end on its standard input.
+    /// In the handler, until its worker reads on its standard input that it has to end.
     Deaf,
     /// Nowhere: it works.
     Never,

@@ -54,7 +54,7 @@ impl Directory {
         !self.waiting.is_empty()
     }
 
-    /// Whether a list is on its way that nobody waits for.
+    /// Whether a list is being made that no caller waits for.
     pub(super) fn is_abandoned(&mut self) -> bool {
         self.watch.is_some() && !self.live && !self.is_waited_for()
     }
