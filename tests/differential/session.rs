@@ -213,23 +213,16 @@ impl Session {
         }
     }
 
-    /// The next message; whatever else comes first goes to `items`.
-    pub(crate) fn next_message(&mut self, items: &mut Vec<Item>) -> Option<Reply> {
-        match self.client.reply() {
-            Ok(reply) => {
-                items.push(if reply.frame.is_message() {
-                    Item::Message(reply.clone())
-                } else {
-                    Item::Stray(reply.clone())
-                });
-                Some(reply)
-            }
+    /// Waits for what comes next, a message as a rule.
+    pub(crate) fn next_message(&mut self, items: &mut Vec<Item>) {
+        items.push(match self.client.reply() {
+            Ok(reply) if reply.frame.is_message() => Item::Message(reply),
+            Ok(reply) => Item::Stray(reply),
             Err(silence) => {
                 self.closed = true;
-                items.push(Item::Broken(format!("{silence:?} while a message was due")));
-                None
+                Item::Broken(format!("{silence:?} while a message was due"))
             }
-        }
+        });
     }
 
     /// Whether the server answers this request at all.
