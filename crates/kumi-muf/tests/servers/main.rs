@@ -13,5 +13,6 @@ mod limits;
 mod notice;
 mod overflow;
 mod quiet;
+mod slow_search;
 mod support;
 mod tls;
