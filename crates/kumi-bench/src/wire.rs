@@ -19,9 +19,12 @@ const READ_BYTES: usize = 64 * 1024;
 /// One connection to a server.
 pub(crate) struct Connection {
     stream: TcpStream,
-    /// Bytes read; those before `start` are consumed.
+    /// What `start..end` of it holds is read and not consumed.
     buffer: Vec<u8>,
     start: usize,
+    end: usize,
+    /// The stream's read timeout.
+    timeout: Duration,
 }
 
 impl Connection {
@@ -34,6 +37,8 @@ impl Connection {
             stream,
             buffer: Vec::new(),
             start: 0,
+            end: 0,
+            timeout: REPLY_TIMEOUT,
         })
     }
 
@@ -71,7 +76,7 @@ impl Connection {
 
     /// The next whole line already read, without its end.
     pub(crate) fn buffered_line(&mut self) -> Option<&[u8]> {
-        let rest = &self.buffer[self.start..];
+        let rest = &self.buffer[self.start..self.end];
         let end = rest.windows(2).position(|pair| pair == b"\r\n")?;
         let from = self.start;
         self.start += end + 2;
@@ -82,7 +87,7 @@ impl Connection {
     pub(crate) fn replies(&mut self, count: usize) -> Result<()> {
         let mut left = count;
         while left > 0 {
-            match reply_bytes(&self.buffer[self.start..])? {
+            match reply_bytes(&self.buffer[self.start..self.end])? {
                 Some(bytes) => {
                     self.start += bytes;
                     left -= 1;
@@ -99,17 +104,23 @@ impl Connection {
 
     /// Reads once; 0 means that nothing came in time.
     pub(crate) fn fill(&mut self, timeout: Duration) -> Result<usize> {
-        self.buffer.drain(..self.start);
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
         self.start = 0;
-        self.stream
-            .set_read_timeout(Some(timeout.max(Duration::from_millis(1))))?;
-        let old = self.buffer.len();
-        self.buffer.resize(old + READ_BYTES, 0);
-        let outcome = self.stream.read(&mut self.buffer[old..]);
-        self.buffer.truncate(old + *outcome.as_ref().unwrap_or(&0));
-        match outcome {
+        if self.buffer.len() < self.end + READ_BYTES {
+            self.buffer.resize(self.end + READ_BYTES, 0);
+        }
+        let timeout = timeout.max(Duration::from_millis(1));
+        if timeout != self.timeout {
+            self.stream.set_read_timeout(Some(timeout))?;
+            self.timeout = timeout;
+        }
+        match self.stream.read(&mut self.buffer[self.end..]) {
             Ok(0) => bail!("the server closed the connection"),
-            Ok(count) => Ok(count),
+            Ok(count) => {
+                self.end += count;
+                Ok(count)
+            }
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
                 Ok(0)
             }

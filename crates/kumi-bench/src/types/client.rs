@@ -1,8 +1,9 @@
 //! Drives a server with generated requests and reads the CPU time it used.
 //!
 //! redis-benchmark cannot say "from here to here plus ninety-nine", nor acknowledge what it was just given, so these
-//! rows have a client of their own. All connections get a batch, then all of them are read: the server always finds many
-//! ready sockets, as under redis-benchmark.
+//! rows have a client of their own. The batches of all connections are made first, then written one after the other, then
+//! all replies are read: the server finds many ready sockets, as under redis-benchmark. A client that makes each batch
+//! when it writes it is slower than a fast server, and that server sleeps and wakes for every socket.
 
 use std::thread;
 use std::time::Duration;
@@ -28,7 +29,8 @@ pub(super) struct Usage {
 /// Connections to one server.
 pub(super) struct Client {
     connections: Vec<Connection>,
-    bytes: Vec<u8>,
+    /// The next batch of each.
+    batches: Vec<Vec<u8>>,
 }
 
 impl Client {
@@ -38,7 +40,7 @@ impl Client {
             .collect();
         Ok(Client {
             connections: connections?,
-            bytes: Vec::new(),
+            batches: vec![Vec::new(); CONNECTIONS],
         })
     }
 
@@ -73,12 +75,14 @@ impl Client {
         let per_round = pipeline * self.connections.len();
         let rounds = requests.div_ceil(per_round);
         for _ in 0..rounds {
-            for (number, connection) in self.connections.iter_mut().enumerate() {
-                self.bytes.clear();
+            for (number, batch) in self.batches.iter_mut().enumerate() {
+                batch.clear();
                 for _ in 0..pipeline {
-                    next(number, &mut self.bytes);
+                    next(number, batch);
                 }
-                connection.send(&self.bytes)?;
+            }
+            for (connection, batch) in self.connections.iter_mut().zip(&self.batches) {
+                connection.send(batch)?;
             }
             for connection in &mut self.connections {
                 connection.replies(pipeline)?;
