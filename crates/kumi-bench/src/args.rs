@@ -608,6 +608,8 @@ impl fmt::Display for EngineLoad {
 pub(crate) enum Part {
     /// Throughput and server CPU per operation, driven by redis-benchmark
     Workloads,
+    /// Server CPU per operation, driven by a client that a fast server does not wait for
+    Bursts,
     /// Resident bytes per key, with and without a TTL
     Memory,
     /// How late `expired` events are

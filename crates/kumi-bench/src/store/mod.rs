@@ -1,5 +1,7 @@
 //! `kumi-bench store`: the store beside redis-server, and valkey-server where one can be had.
 
+mod bursts;
+pub(crate) mod client;
 pub(crate) mod driver;
 pub(crate) mod echo;
 pub(crate) mod engine;
@@ -61,6 +63,7 @@ pub(crate) fn run(args: &StoreArgs) -> Result<()> {
                 &progress,
                 &mut report,
             ),
+            Part::Bursts => bursts::measure(&stage, &plan, &contenders, &progress, &mut report),
             Part::Memory => memory::measure(&stage, &plan, &contenders, &progress, &mut report),
             Part::Lag => lag::measure(&stage, &plan, &contenders, &progress, &mut report),
             Part::Growth => growth::measure(&stage, &plan, &progress, &mut report),

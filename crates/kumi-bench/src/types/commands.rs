@@ -7,9 +7,9 @@ use anyhow::{Context, Result};
 
 use crate::progress::Task;
 use crate::report::{Goal, Report, Row};
+use crate::store::client::{CONNECTIONS, Client, Usage};
 use crate::store::servers::Server;
 use crate::types::Setting;
-use crate::types::client::{CONNECTIONS, Client, Usage};
 use crate::types::options::Family;
 use crate::types::plan::Plan;
 use crate::types::requests::{Op, Requests, SMALL_ELEMENTS, Size, reader_key};

@@ -3,7 +3,6 @@
 //! The lines of a row are printed as soon as it is measured, so that a run that is ended early leaves its figures; the
 //! tables follow at the end, and after them the goals that were missed.
 
-mod client;
 mod commands;
 mod memory;
 pub(crate) mod options;

@@ -1,6 +1,6 @@
 //! The requests of each measured command, and those that undo what it changed.
 
-use crate::types::client::CONNECTIONS;
+use crate::store::client::CONNECTIONS;
 use crate::types::options::Family;
 use crate::types::values::{self, LARGE, element, field, key};
 use crate::wire;

@@ -1,9 +1,9 @@
 //! Drives a server with generated requests and reads the CPU time it used.
 //!
-//! redis-benchmark cannot say "from here to here plus ninety-nine", nor acknowledge what it was just given, so these
-//! rows have a client of their own. The batches of all connections are made first, then written one after the other, then
-//! all replies are read: the server finds many ready sockets, as under redis-benchmark. A client that makes each batch
-//! when it writes it is slower than a fast server, and that server sleeps and wakes for every socket.
+//! The batches of all connections are made first, then written one after the other, then all replies are read: the server
+//! finds many ready sockets. A client that makes each batch when it writes it, as redis-benchmark does, is slower than a
+//! fast server, and that server sleeps and wakes for every socket. Nor can redis-benchmark say "from here to here plus
+//! ninety-nine", or acknowledge what it was just given.
 
 use std::thread;
 use std::time::Duration;
@@ -14,27 +14,27 @@ use crate::store::servers::Server;
 use crate::wire::Connection;
 
 /// Connections to each server. Their unread replies fit into socket buffers, so writing to all of them never deadlocks.
-pub(super) const CONNECTIONS: usize = 50;
+pub(crate) const CONNECTIONS: usize = 50;
 /// Lets the server finish what it does after the last reply.
 const SETTLE: Duration = Duration::from_millis(20);
 
 /// What one run used.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Usage {
-    pub(super) cpu_us_per_request: f64,
+pub(crate) struct Usage {
+    pub(crate) cpu_us_per_request: f64,
     /// Time the server was ready but had no core, in percent of the time it ran.
-    pub(super) waited_percent: f64,
+    pub(crate) waited_percent: f64,
 }
 
 /// Connections to one server.
-pub(super) struct Client {
+pub(crate) struct Client {
     connections: Vec<Connection>,
     /// The next batch of each.
     batches: Vec<Vec<u8>>,
 }
 
 impl Client {
-    pub(super) fn open(server: &Server) -> Result<Client> {
+    pub(crate) fn open(server: &Server) -> Result<Client> {
         let connections: Result<Vec<Connection>> = (0..CONNECTIONS)
             .map(|_| Connection::open(server.address()))
             .collect();
@@ -46,7 +46,7 @@ impl Client {
 
     /// Sends about `requests` requests, `pipeline` in each write, and says what they cost the server.
     /// `next` appends one request for a connection.
-    pub(super) fn measure(
+    pub(crate) fn measure(
         &mut self,
         server: &Server,
         requests: usize,
@@ -66,7 +66,7 @@ impl Client {
     }
 
     /// Sends the requests, unmeasured, and returns how many there were: whole batches to every connection.
-    pub(super) fn send(
+    pub(crate) fn send(
         &mut self,
         requests: usize,
         pipeline: usize,
