@@ -3,6 +3,7 @@
 use crate::core::{ENQUEUE_LIMIT, NewTask, Settings, TURN_LIMIT};
 use crate::error::QueueError;
 use crate::queue::{Ask, Finish, Outcome};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Longest task type.
@@ -17,11 +18,21 @@ pub(crate) const DURATION_LIMIT: Duration = Duration::from_secs(100 * 365 * 24 *
 
 pub(crate) fn tasks(tasks: &[NewTask], settings: &Settings) -> Result<(), QueueError> {
     at_most("tasks in one enqueue", tasks.len(), ENQUEUE_LIMIT)?;
-    tasks.iter().try_for_each(|task| one_task(task, settings))
+    let mut checked: Option<&Arc<str>> = None;
+    for task in tasks {
+        let name = &task.envelope.task_type;
+        // Tasks of one call mostly share the name of their type.
+        if !checked.is_some_and(|checked| Arc::ptr_eq(checked, name)) {
+            task_type(name)?;
+            checked = Some(name);
+        }
+        one_task(task, settings)?;
+    }
+    Ok(())
 }
 
+/// Checks all but the task's type.
 fn one_task(task: &NewTask, settings: &Settings) -> Result<(), QueueError> {
-    task_type(&task.envelope.task_type)?;
     let payload = task.envelope.payload.len();
     within("the payload", payload, settings.payload_limit_bytes)?;
     within(

@@ -88,14 +88,12 @@ impl Jobs {
         let mut tasks = tasks.into_iter().peekable();
         while tasks.peek().is_some() {
             let now = Timestamp::of_this_machine();
-            let batch: Vec<NewTask> = tasks
-                .by_ref()
-                .take(ENQUEUE_LIMIT)
-                .map(|task| {
-                    let id = TaskId::from_parts(now, fastrand::u128(..));
-                    encode_as(id, &task, &task_type, &options, &mut buffer)
-                })
-                .collect::<Result<_, _>>()?;
+            let mut batch = Vec::with_capacity(tasks.size_hint().0.min(ENQUEUE_LIMIT));
+            for task in tasks.by_ref().take(ENQUEUE_LIMIT) {
+                let id = TaskId::from_parts(now, fastrand::u128(..));
+                let new = encode_as(id, &task, &task_type, &options, &mut buffer)?;
+                batch.push(new);
+            }
             let made = self.queue.enqueue(batch).await?;
             made.iter().for_each(|made| tell(*made, T::TYPE));
             handles.extend(made.into_iter().map(|made| Handle {

@@ -18,7 +18,7 @@ use tokio::sync::{Notify, Semaphore, mpsc};
 const IN_FLIGHT: usize = 64;
 
 /// Tasks in one call of `enqueue-bulk`.
-pub(crate) const BULK: usize = 150;
+pub(crate) const BULK: usize = 90;
 
 /// How long a new worker is left alone before it counts as idle.
 const SETTLE: Duration = Duration::from_secs(2);

@@ -123,8 +123,8 @@ pub(crate) fn run(args: &JobsArgs) -> Result<()> {
 pub(crate) fn run_memory(args: &JobsMemoryArgs) -> Result<()> {
     let outcome = memory::measure(args.tasks)?;
     client::say(&format!(
-        "outcome {} {} {}",
-        outcome.task_us, outcome.channel_us, outcome.bytes
+        "outcome {} {} {} {}",
+        outcome.task_us, outcome.flowing_us, outcome.channel_us, outcome.bytes
     ))
 }
 
@@ -361,7 +361,7 @@ impl Bench {
 
     fn in_memory(&self, tasks: usize, report: &mut Report) -> Result<()> {
         let program = std::env::current_exe().context("cannot find this program's own path")?;
-        let mut outcomes: Vec<[f64; 3]> = Vec::new();
+        let mut outcomes: Vec<[f64; 4]> = Vec::new();
         let mut task = self.progress.task("in memory", self.runs);
         for number in 0..self.runs {
             task.begin(&format!("run {}", number + 1));
@@ -382,15 +382,29 @@ impl Bench {
                 "per second",
                 Some(Goal::AtLeast(500_000.0)),
             ),
+            (
+                "flowing",
+                "tasks on one core, enqueued while they run",
+                "per second",
+                None,
+            ),
             ("channel", "a bare channel", "per second", None),
             ("ratio", "a task's CPU time", "channels", None),
+            (
+                "flowing_ratio",
+                "a task's CPU time, enqueued while they run",
+                "channels",
+                None,
+            ),
             ("bytes", "a queued task", "bytes", Some(Goal::AtMost(600.0))),
         ];
         let values = |index: usize| {
-            let value = |[task_us, channel_us, bytes]: &[f64; 3]| match index {
+            let value = |[task_us, flowing_us, channel_us, bytes]: &[f64; 4]| match index {
                 0 => 1e6 / task_us,
-                1 => 1e6 / channel_us,
-                2 => task_us / channel_us,
+                1 => 1e6 / flowing_us,
+                2 => 1e6 / channel_us,
+                3 => task_us / channel_us,
+                4 => flowing_us / channel_us,
                 _ => *bytes,
             };
             Sample::new(outcomes.iter().map(value).collect()).context("no run was made")

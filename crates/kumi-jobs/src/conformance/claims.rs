@@ -1,7 +1,7 @@
 //! Which tasks a worker gets, and how many.
 
 use super::{Fixture, of_type, table_of, task};
-use crate::{Priority, TaskId, TaskState};
+use crate::{ENQUEUE_LIMIT, Priority, TaskId, TaskState};
 
 table_of!(
     tasks_of_a_type_run_in_order,
@@ -35,10 +35,10 @@ async fn priorities_share_by_weight(f: &Fixture<'_>) {
         new.priority = Priority::ALL[n % 4];
         tasks.push(new);
     }
-    f.queue
-        .enqueue(tasks.clone())
-        .await
-        .expect("the queue answers");
+    for batch in tasks.chunks(ENQUEUE_LIMIT) {
+        let added = f.queue.enqueue(batch.to_vec()).await;
+        added.expect("the queue answers");
+    }
     let mut counts = [0; 4];
     for max in [1, 1, 1, 5, 7, 15] {
         for claim in f.claims(max).await {

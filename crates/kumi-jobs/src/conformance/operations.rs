@@ -3,8 +3,8 @@
 use super::{Fixture, of_type, table_of, task};
 use crate::cron::tick;
 use crate::{
-    Cancel, Filter, Finished, Jobs, Outcome, Priority, Progress, QueueError, Requeued, Schedule,
-    Settings, TaskEnvelope, TaskId, TaskState, Timestamp,
+    Cancel, ENQUEUE_LIMIT, Filter, Finished, Jobs, Outcome, Priority, Progress, QueueError,
+    Requeued, Schedule, Settings, TaskEnvelope, TaskId, TaskState, Timestamp,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -162,14 +162,10 @@ async fn a_listing_shows_what_stays_put(f: &Fixture<'_>) {
     let tasks: Vec<_> = (0..300)
         .map(|n| of_type(if n % 3 == 0 { "b" } else { "a" }))
         .collect();
-    f.queue
-        .enqueue(tasks[..150].to_vec())
-        .await
-        .expect("the queue answers");
-    f.queue
-        .enqueue(tasks[150..].to_vec())
-        .await
-        .expect("the queue answers");
+    for batch in tasks.chunks(ENQUEUE_LIMIT) {
+        let added = f.queue.enqueue(batch.to_vec()).await;
+        added.expect("the queue answers");
+    }
     let filter = Filter {
         states: vec![TaskState::Queued],
         task_type: Some("b".into()),

@@ -8,14 +8,15 @@ pub const DEFAULT_MAX_ATTEMPTS: u32 = 5;
 /// How often a snooze or a shutdown gives an attempt back.
 pub const MAX_GIVEN_BACK: u32 = 100;
 
-/// Tasks that one call moves between lines, claims or finishes. It bounds how long a script holds the server.
-pub const TURN_LIMIT: usize = 100;
+/// Tasks that one call moves between lines, claims or finishes. With as many tasks that have keys, progress and waiters,
+/// no script holds the server for 5 ms.
+pub const TURN_LIMIT: usize = 50;
 
 /// Tasks that one turn reports, gives back, moves into line and claims together. It bounds how long a turn's script runs.
 pub(crate) const TURN_BUDGET: usize = 2 * TURN_LIMIT;
 
-/// Tasks in one enqueue.
-pub const ENQUEUE_LIMIT: usize = 150;
+/// Tasks in one enqueue, bounded as `TURN_LIMIT` is.
+pub const ENQUEUE_LIMIT: usize = 90;
 
 /// What a queue accepts and how long it keeps what is done. Write `..Settings::default()`: fields may be added.
 #[derive(Debug, Clone, PartialEq, Eq)]

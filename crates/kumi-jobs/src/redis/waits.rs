@@ -298,7 +298,7 @@ async fn follow(shared: Weak<Shared>, link: Link, mut last: i64, sender: mpsc::S
 }
 
 /// The command that reads what comes after the last move that was read, and the newest number. A server that lost its
-/// data numbers moves from 1 again, so that the newest number is below the last one.
+/// data goes on above all earlier numbers, or below the last one if its clock was set back.
 async fn begin_read(shared: &Shared, last: i64) -> Result<(Cmd, i64), QueueError> {
     let newest = announce(shared).await?;
     Ok((read_events(shared, newest.min(last)), newest))

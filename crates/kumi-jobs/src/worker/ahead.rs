@@ -49,15 +49,17 @@ impl Pace {
         self.asked = 0;
     }
 
-    /// A reply with so many claims arrived; `more` are left in the queue.
-    pub(super) fn replied(&mut self, claims: usize, more: bool) {
+    /// A reply with so many claims arrived; `more` are left in the queue. True if it held all that was asked for: a turn
+    /// asks for at most [`TURN_LIMIT`] tasks, and there may be slots for others.
+    pub(super) fn replied(&mut self, claims: usize, more: bool) -> bool {
         if self.asked == 0 {
-            return;
+            return false;
         }
         self.is_full = claims > 0 && (more || claims >= self.asked);
         if !self.is_full {
             self.slow_down();
         }
+        self.is_full
     }
 
     /// Whether the next turn is to be sent before the claims of the last reply are run.

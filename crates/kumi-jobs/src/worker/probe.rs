@@ -19,6 +19,8 @@ pub(super) enum Event {
     Replied,
     /// A handler began.
     Ran,
+    /// A wait for signals began.
+    Waited,
 }
 
 pub(super) struct Probe {
@@ -133,6 +135,20 @@ impl Probe {
         self.seen().events.iter().map(asked).max().unwrap_or(0)
     }
 
+    /// Whether signals were waited for before the turn with this number.
+    pub(super) fn waited_before(&self, turn: usize) -> bool {
+        let (mut turns, mut waited) = (0, false);
+        for event in &self.seen().events {
+            match event {
+                Event::Sent(_) if turns == turn => return waited,
+                Event::Sent(_) => turns += 1,
+                Event::Waited => waited = true,
+                Event::Replied | Event::Ran => {}
+            }
+        }
+        panic!("there were {turns} turns");
+    }
+
     /// Handlers that began while a turn was in flight.
     pub(super) fn ran_in_flight(&self) -> usize {
         let (mut in_flight, mut count) = (false, 0);
@@ -141,6 +157,7 @@ impl Probe {
                 Event::Sent(_) => in_flight = true,
                 Event::Replied => in_flight = false,
                 Event::Ran => count += usize::from(in_flight),
+                Event::Waited => {}
             }
         }
         count
@@ -197,7 +214,9 @@ impl Queue for Probe {
         at_most: Duration,
     ) -> Reply<'a, Vec<Signal>> {
         Box::pin(async move {
-            if at_most.is_zero() && !self.each_takes.is_zero() {
+            if !at_most.is_zero() {
+                self.note(Event::Waited);
+            } else if !self.each_takes.is_zero() {
                 tokio::time::sleep(self.each_takes).await;
             }
             let signals = self.inner.wait(owner, types, at_most).await?;

@@ -38,6 +38,9 @@ const RETRY_LAST: Duration = Duration::from_secs(2);
 /// Handlers are polled by the worker itself for this long after a turn; what is left gets tasks of its own.
 const INLINE: Duration = Duration::from_millis(1);
 
+/// Handlers that are polled between two looks at the clock.
+const CLOCK_STEP: usize = 4;
+
 /// How long a worker that ends tries to report.
 const LAST_REPORTS: Duration = Duration::from_secs(5);
 
@@ -439,8 +442,8 @@ impl<S: Send + Sync + 'static> Run<S> {
         for ((report, attempt), finished) in self.reports.drain(..sent).zip(&turn.finished) {
             execute::tell(report.id, &report.outcome, attempt, *finished, turn.now);
         }
-        self.hungry |= turn.more;
-        self.pace.replied(turn.claims.len(), turn.more);
+        let is_full = self.pace.replied(turn.claims.len(), turn.more);
+        self.hungry |= turn.more || is_full;
         self.take_claims(turn.claims);
         self.cancel_early();
         let until = |due: Timestamp| due.since(turn.now).max(Duration::from_millis(1));
@@ -481,10 +484,14 @@ impl<S: Send + Sync + 'static> Run<S> {
             return;
         }
         let (inline_until, mut quick) = (now + INLINE, true);
+        let (mut inline, mut started) = (self.inline, 0_usize);
         while self.free() > 0
             && let Some(claim) = self.waiting.pop()
         {
-            let inline = self.inline && Instant::now() < inline_until;
+            if inline && started.is_multiple_of(CLOCK_STEP) {
+                inline = Instant::now() < inline_until;
+            }
+            started += 1;
             quick &= self.start(claim, inline);
         }
         self.pace.ran(quick && self.waiting.is_empty());

@@ -79,7 +79,8 @@ async fn a_finish_skips_a_part_of_the_cancelled_tasks_of_its_line(kind: Kind) {
             break;
         }
     }
-    assert!((6..9).contains(&turns), "{turns}");
+    let least = tasks.len() / TURN_LIMIT;
+    assert!((least..least + 3).contains(&turns), "{turns}");
 }
 
 async fn a_page_ends_before_its_payloads_are_large(kind: Kind) {
@@ -158,8 +159,9 @@ async fn a_release_of_many_tasks_sorts_a_part_of_them(kind: Kind) {
     let gone = Gone::Life(owner);
     let released = queue.release_owner(&gone, Duration::ZERO).await;
     assert_eq!(released.expect("a reply"), Released::Tasks(count));
-    // Few are left at the end, and are read at once.
-    assert!(calls(&server, "hkeys") <= 5);
+    // Few are left at the end, and are read at once: 400 of them, in calls of one turn's worth.
+    let at_once = calls(&server, "hkeys");
+    assert!(at_once <= 400 / TURN_LIMIT as u64, "{at_once} calls");
     let counts = queue.counts_by_state().await.expect("counts");
     assert_eq!(counts.of(TaskState::Queued), count as u64);
 }

@@ -1,11 +1,11 @@
-//! Servers that restart, forget scripts, lose replies or fail over, while workers work.
+//! Servers that forget scripts, lose replies or fail over, while workers work.
 
 use crate::proxy::Proxy;
 use crate::servers::{Cluster, Kind, Server, on_both_servers, queue_url};
-use crate::work::{self, Effects};
+use crate::work::{self, Effects, Site, check_effects, connected, ids};
 use kumi_jobs::{
-    Ask, Events, Filter, Finished, Jobs, Lease, NewTask, Notice, Owner, Priority, Queue,
-    QueueError, RedisOptions, Room, Schedule, Signal, TaskEnvelope, TaskId, TaskState, Timestamp,
+    Ask, Events, Filter, Jobs, Lease, NewTask, Notice, Owner, Priority, Queue, QueueError,
+    RedisOptions, Room, Schedule, Signal, TaskEnvelope, TaskId, TaskState, Timestamp,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,12 +15,11 @@ on_both_servers![
     replies_that_are_lost_lose_no_task,
     replies_that_are_lost_lose_no_task_that_was_claimed_ahead,
     a_server_that_forgets_its_scripts_gets_them_again,
-    a_server_that_restarts_with_its_data_loses_no_task,
-    a_server_that_restarts_without_its_data_accepts_no_stale_report,
     a_subscription_goes_on_after_a_restart_without_data,
     a_subscription_in_resp3_delivers_moves,
     a_subscription_that_was_not_renewed_in_time_has_a_gap,
     a_subscription_whose_server_lost_its_data_has_a_gap,
+    a_subscription_sees_that_moves_are_numbered_anew,
     a_signal_that_was_taken_is_not_lost_with_the_next_call,
     large_payloads_end_a_claim_and_stay_in_order,
     many_tasks_due_at_one_instant_all_run,
@@ -32,21 +31,6 @@ on_both_servers![
     asking_what_an_owner_runs_changes_nothing,
     a_command_that_the_user_may_not_run_in_a_script_is_unauthorized,
 ];
-
-fn ids(tasks: &[NewTask]) -> Vec<TaskId> {
-    tasks.iter().map(|task| task.id).collect()
-}
-
-fn check_effects(effects: &Effects, count: u32) {
-    for number in 0..count {
-        assert!(effects.times(number) >= 1, "{number} took no effect");
-    }
-    assert_eq!(effects.order_violations(), 0);
-}
-
-async fn connected(url: &str) -> Jobs {
-    Jobs::connect(url).await.expect("a queue")
-}
 
 async fn replies_that_are_lost_lose_no_task(kind: Kind) {
     let server = Server::start(kind);
@@ -146,70 +130,6 @@ async fn a_server_that_forgets_its_scripts_gets_them_again(kind: Kind) {
     check_effects(&effects, 300);
 }
 
-async fn a_server_that_restarts_with_its_data_loses_no_task(kind: Kind) {
-    let mut server = Server::with_args(kind, &["--appendonly", "yes", "--appendfsync", "always"]);
-    let jobs = connected(&server.url()).await;
-    let tasks = work::tasks(300);
-    let effects = Effects::default();
-    let done = async {
-        for batch in tasks.chunks(100) {
-            work::enqueue(&**jobs.queue(), batch).await;
-            tokio::task::block_in_place(|| server.restart());
-        }
-        work::all_succeed(&**jobs.queue(), ids(&tasks)).await;
-    };
-    work::worker(&jobs, &effects)
-        .run_until(done)
-        .await
-        .expect("it worked");
-    work::check_sums(&**jobs.queue(), tasks.len()).await;
-    check_effects(&effects, 300);
-}
-
-async fn a_server_that_restarts_without_its_data_accepts_no_stale_report(kind: Kind) {
-    let mut server = Server::start(kind);
-    let jobs = connected(&server.url()).await;
-    let queue = jobs.queue();
-    let ask = Ask {
-        owner: Owner::random(),
-        nonce: 1,
-        lease: Duration::from_secs(15),
-        types: vec![Room {
-            task_type: "step".into(),
-            room: 9,
-        }],
-        max: 9,
-    };
-    work::enqueue(&**queue, &work::tasks(1)).await;
-    let old = queue
-        .dequeue_ready(ask.clone())
-        .await
-        .expect("claims")
-        .remove(0);
-    tokio::task::block_in_place(|| server.restart());
-    // The counter starts again: the same task, claimed again, gets the same count but not the same nonce.
-    let mut again = NewTask::new(old.envelope.clone());
-    again.id = old.id;
-    queue.enqueue(vec![again]).await.expect("enqueued");
-    let nonce = 2;
-    let mut claims = queue
-        .dequeue_ready(Ask {
-            nonce,
-            ..ask.clone()
-        })
-        .await;
-    if claims.is_err() {
-        // The first call after the restart found its connection broken.
-        claims = queue.dequeue_ready(Ask { nonce, ..ask }).await;
-    }
-    let new = claims.expect("claims").remove(0);
-    assert_eq!((old.id, old.token.count), (new.id, new.token.count));
-    let stale = queue.mark_succeeded(&old, None).await.expect("a reply");
-    assert_eq!(stale, Finished::Refused);
-    let good = queue.mark_succeeded(&new, None).await.expect("a reply");
-    assert_eq!(good, Finished::Applied(TaskState::Succeeded));
-}
-
 /// Waits for the move of a task into the line.
 async fn queued(events: &mut Events, id: TaskId) {
     let moved = async {
@@ -235,7 +155,7 @@ async fn a_subscription_goes_on_after_a_restart_without_data(kind: Kind) {
         queued(&mut events, task.id).await;
     }
     tokio::task::block_in_place(|| server.restart());
-    // Moves are numbered from 1 again. The first ones may come before the subscription has asked for moves.
+    // Moves are numbered anew. The first ones may come before the subscription has asked for moves.
     let moved = async {
         let mut after = Vec::new();
         loop {
@@ -265,16 +185,13 @@ async fn a_subscription_in_resp3_delivers_moves(kind: Kind) {
 
 /// Both subscriptions lapse, and one of them is renewed first.
 async fn a_subscription_that_was_not_renewed_in_time_has_a_gap(kind: Kind) {
-    let server = Server::start(kind);
-    let url = server.url();
-    let name = url.split("queue=").nth(1).expect("a name");
-    let jobs = connected(&url).await;
+    let site = Site::start(kind).await;
+    let (server, jobs) = (&site.server, &site.jobs);
     let mut events = [
         jobs.queue().subscribe().await.expect("events"),
         jobs.queue().subscribe().await.expect("events"),
     ];
-    let listening = format!("kumi:jobs:{{{name}}}:listening");
-    assert_eq!(server.cli(&["DEL", &listening]), "1");
+    assert_eq!(server.cli(&["DEL", &site.key("listening")]), "1");
     for events in &mut events {
         let notice = tokio::time::timeout(Duration::from_secs(60), events.recv()).await;
         assert_eq!(notice.expect("no notice"), Some(Notice::Gap));
@@ -287,23 +204,45 @@ async fn a_subscription_that_was_not_renewed_in_time_has_a_gap(kind: Kind) {
     }
 }
 
-/// Its connection does not break.
+/// Its connection does not break, and it has seen no move, or some.
 async fn a_subscription_whose_server_lost_its_data_has_a_gap(kind: Kind) {
-    let server = Server::start(kind);
-    let jobs = connected(&server.url()).await;
-    let mut events = jobs.queue().subscribe().await.expect("events");
-    let mut tasks = work::plain_tasks(3);
-    let last = tasks.remove(2);
-    work::enqueue(&**jobs.queue(), &tasks).await;
+    for seen in [0, 2] {
+        let Site { server, jobs, .. } = Site::start(kind).await;
+        let mut events = jobs.queue().subscribe().await.expect("events");
+        let mut tasks = work::plain_tasks(seen + 1);
+        let last = tasks.remove(seen as usize);
+        work::enqueue(&**jobs.queue(), &tasks).await;
+        for task in &tasks {
+            queued(&mut events, task.id).await;
+        }
+        assert_eq!(server.cli(&["FLUSHALL"]), "OK");
+        let notice = tokio::time::timeout(Duration::from_secs(60), events.recv()).await;
+        assert_eq!(notice.expect("no notice"), Some(Notice::Gap), "{seen} seen");
+        let id = last.id;
+        jobs.queue().enqueue(vec![last]).await.expect("enqueued");
+        queued(&mut events, id).await;
+    }
+}
+
+/// Another subscription starts the numbers anew, and more moves follow than there were before the loss.
+async fn a_subscription_sees_that_moves_are_numbered_anew(kind: Kind) {
+    let Site { server, jobs, .. } = Site::start(kind).await;
+    let queue = jobs.queue();
+    let mut events = queue.subscribe().await.expect("events");
+    let tasks = work::plain_tasks(2);
+    work::enqueue(&**queue, &tasks).await;
     for task in &tasks {
         queued(&mut events, task.id).await;
     }
     assert_eq!(server.cli(&["FLUSHALL"]), "OK");
+    let mut others = queue.subscribe().await.expect("events");
+    let after = work::plain_tasks(9);
+    work::enqueue(&**queue, &after).await;
+    for task in &after {
+        queued(&mut others, task.id).await;
+    }
     let notice = tokio::time::timeout(Duration::from_secs(60), events.recv()).await;
     assert_eq!(notice.expect("no notice"), Some(Notice::Gap));
-    let id = last.id;
-    jobs.queue().enqueue(vec![last]).await.expect("enqueued");
-    queued(&mut events, id).await;
 }
 
 /// A wait takes one signal and then those behind it by another command, which fails here.
@@ -609,10 +548,8 @@ async fn a_command_that_the_user_may_not_run_in_a_script_is_unauthorized(kind: K
 }
 
 async fn a_schedule_that_cannot_be_read_hides_no_other(kind: Kind) {
-    let server = Server::start(kind);
-    let url = server.url();
-    let queue = url.split("queue=").nth(1).expect("a name");
-    let jobs = connected(&url).await;
+    let site = Site::start(kind).await;
+    let (server, jobs) = (&site.server, &site.jobs);
     for name in ["a", "b", "c"] {
         let schedule = Schedule {
             name: name.into(),
@@ -626,7 +563,7 @@ async fn a_schedule_that_cannot_be_read_hides_no_other(kind: Kind) {
         jobs.put_schedule(schedule).await.expect("stored");
     }
     let spoil = |hash: &str, name: &str| {
-        let key = format!("kumi:jobs:{{{queue}}}:{hash}");
+        let key = site.key(hash);
         assert_eq!(server.cli(&["HSET", &key, name, "{"]), "0", "it is there");
     };
     spoil("cron", "a");
@@ -639,33 +576,24 @@ async fn a_schedule_that_cannot_be_read_hides_no_other(kind: Kind) {
 
 /// Records as a program in another language may write them.
 async fn a_task_that_cannot_be_read_ends_and_stops_no_other(kind: Kind) {
-    let server = Server::start(kind);
-    let url = server.url();
-    let name = url.split("queue=").nth(1).expect("a name");
-    let key = |rest: &str| format!("kumi:jobs:{{{name}}}:{rest}");
-    let jobs = connected(&url).await;
-    let queue = jobs.queue();
+    let site = Site::start(kind).await;
+    let (server, queue) = (&site.server, site.jobs.queue());
     let tasks = work::plain_tasks(4);
     work::enqueue(&**queue, &tasks).await;
-    let stored = server.cli(&["HKEYS", &key("payload")]);
-    let record_of = |task: &NewTask| {
-        let is_same = |text: &&str| text.parse::<TaskId>() == Ok(task.id);
-        let id = stored.lines().find(is_same).expect("it is stored");
-        key(&format!("t:{id}"))
-    };
-    let default = ["HSET", &record_of(&tasks[0]), "m", "", "a", "", "C", ""];
+    let record_of = |index: usize| site.record_of(tasks[index].id);
+    let default = ["HSET", &record_of(0), "m", "", "a", "", "C", ""];
     assert_eq!(server.cli(&default), "3");
-    let many = ["HSET", &record_of(&tasks[1]), "m", "many"];
+    let many = ["HSET", &record_of(1), "m", "many"];
     assert_eq!(server.cli(&many), "1");
     let not_utf8 = "return redis.call('HSET', KEYS[1], 'C', '\\255')";
-    let media = ["EVAL", not_utf8, "1", &record_of(&tasks[2])];
+    let media = ["EVAL", not_utf8, "1", &record_of(2)];
     assert_eq!(server.cli(&media), "1");
     // Last, a task whose id is none.
     let payload = r#"{"number":9,"key":null}"#;
-    server.cli(&["HSET", &key("t:mine"), "y", "step", "c", "1"]);
-    server.cli(&["HSET", &key("payload"), "mine", payload]);
-    server.cli(&["HINCRBY", &key("counts"), "q:step", "1"]);
-    server.cli(&["RPUSH", &key("ready:1:step"), "mine"]);
+    server.cli(&["HSET", &site.key("t:mine"), "y", "step", "c", "1"]);
+    server.cli(&["HSET", &site.key("payload"), "mine", payload]);
+    server.cli(&["HINCRBY", &site.key("counts"), "q:step", "1"]);
+    server.cli(&["RPUSH", &site.key("ready:1:step"), "mine"]);
     let expected = [
         (TaskState::Succeeded, ""),
         (TaskState::Dead, "the maximum of attempts is 'many'"),
@@ -682,7 +610,7 @@ async fn a_task_that_cannot_be_read_ends_and_stops_no_other(kind: Kind) {
             assert!(error.ends_with(text), "{error}");
         }
         let ended = async {
-            while server.cli(&["HGET", &key("t:mine"), "s"]) != "d" {
+            while server.cli(&["HGET", &site.key("t:mine"), "s"]) != "d" {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };
@@ -690,7 +618,7 @@ async fn a_task_that_cannot_be_read_ends_and_stops_no_other(kind: Kind) {
         ended.await.expect("the last one is dead");
     };
     let effects = Effects::default();
-    work::worker(&jobs, &effects)
+    work::worker(&site.jobs, &effects)
         .run_until(done)
         .await
         .expect("it worked");
@@ -703,12 +631,8 @@ async fn a_task_that_cannot_be_read_ends_and_stops_no_other(kind: Kind) {
 
 /// The record of a task that runs is spoiled. Only the worker that runs it ends it.
 async fn asking_what_an_owner_runs_changes_nothing(kind: Kind) {
-    let server = Server::start(kind);
-    let url = server.url();
-    let name = url.split("queue=").nth(1).expect("a name");
-    let key = |rest: &str| format!("kumi:jobs:{{{name}}}:{rest}");
-    let jobs = connected(&url).await;
-    let queue = jobs.queue();
+    let site = Site::start(kind).await;
+    let (server, queue) = (&site.server, site.jobs.queue());
     let tasks = work::plain_tasks(2);
     work::enqueue(&**queue, &tasks).await;
     let owner = Owner::random();
@@ -724,12 +648,9 @@ async fn asking_what_an_owner_runs_changes_nothing(kind: Kind) {
     };
     let turn = queue.turn(Vec::new(), ask).await.expect("a turn");
     assert_eq!(turn.claims.len(), 2);
-    let stored = server.cli(&["HKEYS", &key("payload")]);
-    let is_first = |text: &&str| text.parse::<TaskId>() == Ok(tasks[0].id);
-    let stored = stored.lines().find(is_first).expect("it is stored");
-    let record = key(&format!("t:{stored}"));
+    let record = site.record_of(tasks[0].id);
     assert_eq!(server.cli(&["HSET", &record, "m", "many"]), "1");
-    let lease = || server.cli(&["ZSCORE", &key("owners"), &owner.to_string()]);
+    let lease = || server.cli(&["ZSCORE", &site.key("owners"), &owner.to_string()]);
     let before = lease();
     let ids = |claims: Vec<kumi_jobs::Claim>| claims.iter().map(|c| c.id).collect::<Vec<_>>();
     let running = queue.running(&owner).await.expect("claims");

@@ -8,6 +8,7 @@ mod crashes;
 mod faults;
 mod histories;
 mod proxy;
+mod restarts;
 mod scripts;
 mod servers;
 mod tls;

@@ -1,5 +1,6 @@
 //! The task that the fault tests run, and the sums they check.
 
+use crate::servers::{Kind, Server};
 use kumi_jobs::{
     Context, Filter, Jobs, NewTask, Options, Queue, Serial, Task, TaskError, TaskId, TaskState,
     Worker,
@@ -22,6 +23,59 @@ impl Task for Step {
     fn options() -> Options {
         Options::new().retry(kumi_jobs::Fixed(Duration::from_millis(50)))
     }
+}
+
+/// A server of its own, and a queue on it.
+pub(crate) struct Site {
+    pub(crate) server: Server,
+    pub(crate) jobs: Jobs,
+    /// What all keys of the queue begin with.
+    prefix: String,
+}
+
+impl Site {
+    pub(crate) async fn start(kind: Kind) -> Self {
+        Self::with_args(kind, &[]).await
+    }
+
+    pub(crate) async fn with_args(kind: Kind, args: &[&str]) -> Self {
+        let server = Server::with_args(kind, args);
+        let url = server.url();
+        let name = url.split("queue=").nth(1).expect("a name");
+        Self {
+            prefix: format!("kumi:jobs:{{{name}}}:"),
+            jobs: connected(&url).await,
+            server,
+        }
+    }
+
+    pub(crate) fn key(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+
+    /// The key of a task's record.
+    pub(crate) fn record_of(&self, id: TaskId) -> String {
+        let stored = self.server.cli(&["HKEYS", &self.key("payload")]);
+        let is_same = |text: &&str| text.parse::<TaskId>() == Ok(id);
+        let stored = stored.lines().find(is_same).expect("it is stored");
+        self.key(&format!("t:{stored}"))
+    }
+}
+
+pub(crate) async fn connected(url: &str) -> Jobs {
+    Jobs::connect(url).await.expect("a queue")
+}
+
+pub(crate) fn ids(tasks: &[NewTask]) -> Vec<TaskId> {
+    tasks.iter().map(|task| task.id).collect()
+}
+
+/// Tasks `0..count` took effect, each serial line in its order.
+pub(crate) fn check_effects(effects: &Effects, count: u32) {
+    for number in 0..count {
+        assert!(effects.times(number) >= 1, "{number} took no effect");
+    }
+    assert_eq!(effects.order_violations(), 0);
 }
 
 /// The effects of handlers in this process, in their order.

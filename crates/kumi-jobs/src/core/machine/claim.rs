@@ -118,8 +118,9 @@ impl Machine {
                 kind.map_or([0; 4], |kind| kind.lanes.each_ref().map(|lane| lane.len()))
             })
             .collect();
-        let (mut next, mut plan) = ([0; 4], Vec::new());
-        for step in 1..=ask.max.min(TURN_LIMIT).min(budget) {
+        let most = ask.max.min(TURN_LIMIT).min(budget);
+        let (mut next, mut plan) = ([0; 4], Vec::with_capacity(most));
+        for step in 1..=most {
             let slot = SLOTS[((self.claimed + step as u64) % 15) as usize];
             let picked = std::iter::once(slot).chain(0..4).find_map(|level| {
                 let count = ask.types.len();

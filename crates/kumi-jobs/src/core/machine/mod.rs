@@ -4,7 +4,7 @@
 //! Waiting lines hold ids only; `records` is the one store of everything else. A cancelled task's id stays in its line
 //! and is skipped when it comes up, because its record is no longer Queued (or Blocked): removing it at once would cost
 //! a walk over the line. `redis/*.lua` does the same moves on the same structures, and the property tests compare both. A
-//! script skips at most 100 such ids of serial lines, and a later one goes on; here all are skipped at once.
+//! script skips at most `TURN_LIMIT` such ids of serial lines, and a later one goes on; here all are skipped at once.
 
 mod admin;
 mod claim;
@@ -37,6 +37,8 @@ pub(crate) struct Machine {
     /// All types that a task was enqueued of. A record names its own by index.
     kinds: Vec<Kind>,
     kind_ids: HashMap<Arc<str>, u32>,
+    /// The index that was last looked up for an enqueue.
+    last_kind: u32,
     /// Scheduled tasks by their time.
     scheduled: BTreeSet<(Timestamp, TaskId)>,
     /// RetryScheduled tasks by their time.
@@ -155,6 +157,7 @@ impl Machine {
             records: HashMap::default(),
             kinds: Vec::new(),
             kind_ids: HashMap::new(),
+            last_kind: 0,
             scheduled: BTreeSet::new(),
             retry: BTreeSet::new(),
             dead: BTreeSet::new(),
@@ -264,10 +267,11 @@ impl Machine {
 
     /// Moves a task to a terminal state: its serial line, its unique key, what is kept of it.
     fn end(&mut self, id: TaskId, now: Timestamp, to: TaskState) {
-        self.set_state(id, now, to);
         let Some(record) = self.records.get_mut(&id) else {
             return;
         };
+        let moved = self.listening.then_some(&mut self.effects.moved);
+        record.set_state(now, to, &mut self.kinds, moved);
         let holds_line = to == TaskState::Dead
             && record
                 .rare
@@ -337,7 +341,13 @@ impl Machine {
 
     /// The index of a type, which is new or known.
     fn kind_of(&mut self, task_type: &Arc<str>) -> u32 {
+        // Tasks of one type often come in a row, and to compare a short name is cheaper than to hash it.
+        let last = self.kinds.get(self.last_kind as usize);
+        if last.is_some_and(|kind| kind.task_type == *task_type) {
+            return self.last_kind;
+        }
         if let Some(index) = self.kind_ids.get(task_type) {
+            self.last_kind = *index;
             return *index;
         }
         let index = u32::try_from(self.kinds.len()).expect("types are fewer than tasks in memory");
@@ -347,6 +357,7 @@ impl Machine {
             lanes: Lanes::default(),
             counts: [0; 8],
         });
+        self.last_kind = index;
         index
     }
 

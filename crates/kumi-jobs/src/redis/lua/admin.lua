@@ -211,12 +211,18 @@ function operations.watch()
 end
 
 -- milliseconds: moves are reported for so long. Answers the newest number. Where moves were not reported until now, a
--- number is left out, so that each reader sees a gap there.
+-- number is left out, so that each reader sees a gap there. The first number is the server's time in microseconds: after
+-- a loss of all data numbers go on above all earlier ones, and readers see a gap too.
 function operations.listen()
   call('SET', P .. 'listening', '1', 'PX', ARGV[3])
   call('EXPIRE', P .. 'events', 3600)
-  if not listening then return call('INCR', P .. 'events:seq') end
-  return number(call('GET', P .. 'events:seq'), 0)
+  local newest = tonumber(call('GET', P .. 'events:seq'))
+  if listening and newest then return newest end
+  if newest then return call('INCR', P .. 'events:seq') end
+  local time = call('TIME')
+  newest = time[1] * 1000000 + time[2]
+  call('SET', P .. 'events:seq', text(newest))
+  return newest
 end
 
 -- name times definition: a schedule whose times are the same keeps its last slot

@@ -12,7 +12,8 @@ else
   now = tonumber(ARGV[1])
 end
 local NOW = string.format('%d', now)
-local TURN, SOON = 100, 5000
+-- TURN is TURN_LIMIT in core/settings.rs. SORT is how many ids of an owner one script sorts.
+local TURN, SORT, SOON = 50, 400, 5000
 -- Tasks that this script may still report, give back, move into line and claim; and those that it may still forget
 -- because they were kept long enough, and ids that it may still take from serial lines because their tasks no longer wait.
 -- Together they bound how long the script runs.
@@ -418,7 +419,7 @@ end
 -- Ids that an owner runs, sorted: all of them, or some if there are more than a script has time to sort.
 local function some_running(owner)
   local key, ids = P .. 'run:' .. owner, nil
-  if call('HLEN', key) <= 4 * TURN then
+  if call('HLEN', key) <= SORT then
     ids = call('HKEYS', key)
   else
     local cursor

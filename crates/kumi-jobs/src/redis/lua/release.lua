@@ -1,4 +1,4 @@
--- release: gives back what a crashed owner holds, 100 tasks per call. ARGV: now mode owner silent_ms first
+-- release: gives back what a crashed owner holds, 50 tasks per call. ARGV: now mode owner silent_ms first
 -- mode is 'life' or 'before'. Answers -1 if the owner is alive, or the number of tasks and whether there are more, and
 -- the tasks.
 call('DEL', P .. 'none')
