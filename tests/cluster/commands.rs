@@ -19,6 +19,7 @@ fn two() -> Cluster {
     let mut plan = Plan::loopback(&[]);
     cluster.add(plan.clone());
     plan.seeds = vec![cluster.nodes[0].authority.clone()];
+    plan.more = ["--name", "web-1"].map(str::to_owned).to_vec();
     cluster.add(plan);
     cluster.agree(&[0, 1]);
     cluster
@@ -106,12 +107,33 @@ fn an_operator_lists_watches_quarantines_and_sends_away() {
         "{table}"
     );
     assert!(lines[3].starts_with("2 members of kumi, hash "), "{table}");
+    // One is named after its address, the other one as it was told.
+    let named = |name: &str| {
+        lines[1..3]
+            .iter()
+            .filter(|line| line.contains(name))
+            .count()
+    };
+    assert_eq!(
+        named(&format!(" {}~", first.replace(':', "-"))),
+        1,
+        "{table}"
+    );
+    assert_eq!(named(" web-1~"), 1, "{table}");
 
     let json = cluster
         .keys
         .printed(&["members", "--output", "json", "--node", &second]);
     let view: Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(view["node"], second.as_str());
+    let uid = view["uid"].as_str().expect("text");
+    let web = format!("web-1~{uid}");
+    assert_eq!(view["name_and_life"], web.as_str());
+    let mut members = view["members"].as_array().expect("a list").iter();
+    assert!(
+        members.any(|member| member["name_and_life"] == web.as_str()),
+        "{json}"
+    );
     let links = view["connections"].as_u64().expect("a number");
     assert!((1..=64).contains(&links), "{json}");
 
@@ -150,6 +172,7 @@ fn an_operator_lists_watches_quarantines_and_sends_away() {
         event["kind"] == "metadata" && event["roles"][0] == "db"
     });
     assert_eq!(event["authority"], second.as_str());
+    assert_eq!(event["name_and_life"], web.as_str());
 
     let order = [
         "quarantine",
@@ -268,6 +291,7 @@ fn what_cannot_be_done_is_told_by_an_exit_code() {
         "expected an IP address with or without a port",
     );
     fails(keys, &["up", "--bind", &node], 3, "cannot listen on");
+    fails(keys, &["up", "--name", "Web 1"], 2, "a node's name is");
     fails(
         keys,
         &["up", "--seed", "nowhere"],

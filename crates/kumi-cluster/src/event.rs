@@ -5,11 +5,13 @@
 
 use crate::error::{EnvelopeError, MembershipError};
 use crate::identity::{Authority, NodeIdentity, NodeUid};
+use crate::name::NodeName;
 use crate::quarantine::{QuarantineReason, ReasonText};
 use crate::snapshot::Member;
 use crate::status::NodeStatus;
 use crate::time::TimerInstant;
 use crate::topology::ClusterTopology;
+use alloc::string::String;
 use alloc::sync::Arc;
 
 /// Something that happened in the cluster, as seen by this node.
@@ -118,6 +120,8 @@ pub enum Departure {
     Gone {
         /// The life that is over.
         identity: NodeIdentity,
+        /// The node's name; `None` when this node knew none.
+        name: Option<NodeName>,
         /// How it ended.
         cause: GoneCause,
         /// When this node learned of it, on the driver's clock.
@@ -127,6 +131,8 @@ pub enum Departure {
     Forgotten {
         /// The life that this node lost sight of.
         identity: NodeIdentity,
+        /// The node's name; `None` when this node knew none.
+        name: Option<NodeName>,
         /// When this node forgot it, on the driver's clock.
         observed_at: TimerInstant,
     },
@@ -138,6 +144,12 @@ impl Departure {
         match self {
             Self::Gone { identity, .. } | Self::Forgotten { identity, .. } => identity,
         }
+    }
+
+    /// That life as `name~life`, the form of an owner of jobs; `None` for a node without a name.
+    pub fn name_and_life(&self) -> Option<String> {
+        let (Self::Gone { identity, name, .. } | Self::Forgotten { identity, name, .. }) = self;
+        name.as_ref().map(|name| name.with_life(identity.uid))
     }
 }
 

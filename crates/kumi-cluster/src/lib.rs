@@ -27,6 +27,7 @@ mod hash;
 mod identity;
 mod identity_table;
 mod metadata;
+mod name;
 mod phi;
 mod quarantine;
 mod record;
@@ -57,6 +58,7 @@ pub use gossip::GossipEngine;
 pub use identity::{Authority, MAX_AUTHORITY_BYTES, NodeIdentity, NodeUid};
 pub use identity_table::{IdentityTable, ResolveError};
 pub use metadata::{MAX_METADATA_BYTES, MemberMetadata};
+pub use name::{MAX_NODE_NAME_BYTES, NodeName};
 pub use phi::{DetectorEffect, PhiConfig, PhiFailureDetector};
 pub use quarantine::{
     MAX_QUARANTINE, MAX_REASON_BYTES, OrderTaken, QuarantineEntry, QuarantineReason,

@@ -1,15 +1,21 @@
-//! What a member says about itself: roles, version, addresses of its services.
+//! What a member says about itself: roles, version, addresses of its services, and its name.
 //!
 //! The core carries the bytes and never acts on them. They are written here and read here; bytes that some other
 //! version wrote read as empty instead of failing, because a member's label is no reason to refuse the member.
 //!
 //! ```text
 //!   version: len, text | roles: count, (len, text)* | services: count, (len, name, len, address)*
+//!   | the node's name: len, text
 //! ```
+//!
+//! A node of an earlier version does not write the name, and does not read what follows the services.
 //!
 //! Lengths and counts are one byte below 128 and two up to the limit, seven bits in each, the lower ones first.
 
 use crate::error::MembershipError;
+use crate::identity::NodeUid;
+use crate::name::NodeName;
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
@@ -30,6 +36,9 @@ pub const MAX_METADATA_BYTES: usize = 512;
 /// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MemberMetadata(Option<Arc<[u8]>>);
+
+/// No version, no roles and no services.
+const NOTHING: &[u8] = &[0, 0, 0];
 
 /// What the bytes say once they are read.
 #[derive(Debug, Default)]
@@ -94,8 +103,39 @@ impl MemberMetadata {
         self.parsed().services
     }
 
+    /// The name of the node; `None` where it announces none, as nodes of earlier versions do.
+    pub fn name(&self) -> Option<NodeName> {
+        let (_, rest) = parse(self.as_bytes())?;
+        name_in(rest)
+    }
+
+    /// The same with this name of the node, instead of the one that it has. The name is part of the 512 bytes. Bytes that
+    /// [`build`](Self::build) did not write stay as they are, and have no name.
+    pub fn with_name(&self, name: &NodeName) -> Result<Self, MembershipError> {
+        let bytes = match self.as_bytes() {
+            [] => NOTHING,
+            bytes => bytes,
+        };
+        let Some((_, rest)) = parse(bytes) else {
+            return Ok(self.clone());
+        };
+        let is_foreign = !rest.is_empty() && name_in(rest).is_none();
+        let mut out = match bytes.strip_suffix(rest) {
+            Some(before) if !is_foreign => before.to_vec(),
+            _ => return Ok(self.clone()),
+        };
+        put(&mut out, name.as_str());
+        Self::from_bytes(&out)
+    }
+
+    /// `name~life` of a node with this metadata; `None` for a node without a name.
+    pub(crate) fn name_and_life(&self, uid: NodeUid) -> Option<String> {
+        self.name().map(|name| name.with_life(uid))
+    }
+
     fn parsed(&self) -> Parsed<'_> {
-        parse(self.as_bytes()).unwrap_or_default()
+        let read = parse(self.as_bytes()).map(|(parsed, _)| parsed);
+        read.unwrap_or_default()
     }
 }
 
@@ -125,7 +165,8 @@ fn count(out: &mut Vec<u8>, len: usize) {
     }
 }
 
-fn parse(bytes: &[u8]) -> Option<Parsed<'_>> {
+/// What the bytes say, and what follows the services.
+fn parse(bytes: &[u8]) -> Option<(Parsed<'_>, &[u8])> {
     let (version, mut rest) = text(bytes)?;
     let mut parsed = Parsed {
         version,
@@ -146,7 +187,13 @@ fn parse(bytes: &[u8]) -> Option<Parsed<'_>> {
         parsed.services.push((name, address));
         rest = after;
     }
-    Some(parsed)
+    Some((parsed, rest))
+}
+
+/// The name that follows the services.
+fn name_in(rest: &[u8]) -> Option<NodeName> {
+    let (name, _) = text(rest)?;
+    NodeName::new(name).ok()
 }
 
 fn text(bytes: &[u8]) -> Option<(&str, &[u8])> {
@@ -206,6 +253,43 @@ mod tests {
             let parts = (metadata.version(), metadata.roles(), metadata.services());
             let written = MemberMetadata::build(parts.0, &parts.1, &parts.2).expect("no longer than it was");
             proptest::prop_assert_eq!(parts, (written.version(), written.roles(), written.services()));
+        }
+    }
+
+    #[test]
+    fn a_name_is_added_and_replaced_and_changes_nothing_else() {
+        let [first, second] = ["web-1", "web-2"].map(|name| NodeName::new(name).expect("a name"));
+        let parts = MemberMetadata::build("1", &["web"], &[("http", "a:80")]).expect("short");
+        for unnamed in [MemberMetadata::EMPTY, parts] {
+            assert_eq!(unnamed.name(), None);
+            let named = unnamed.with_name(&first).expect("short");
+            assert_eq!(named.name(), Some(first.clone()));
+            let uid = NodeUid::from_raw(0xff);
+            let written = named.name_and_life(uid);
+            assert_eq!(written.as_deref(), Some("web-1~00000000000000ff"));
+            let again = named.with_name(&second).expect("short");
+            assert_eq!(again.name(), Some(second.clone()));
+            for named in [named, again] {
+                assert_eq!(named.version(), unnamed.version());
+                assert_eq!(named.roles(), unnamed.roles());
+                assert_eq!(named.services(), unnamed.services());
+            }
+        }
+    }
+
+    #[test]
+    fn a_name_needs_room_and_foreign_bytes_have_none() {
+        let name = NodeName::new("web-1").expect("a name");
+        let full = "v".repeat(MAX_METADATA_BYTES - 8);
+        let full = MemberMetadata::build("1", &[], &[("k", &full)]).expect("just fits");
+        let refused = full.with_name(&name);
+        let len = MAX_METADATA_BYTES + 6;
+        assert_eq!(refused, Err(MembershipError::MetadataTooLarge { len }));
+        // The last ones are of some other writer behind what reads as a version, roles and services.
+        for bytes in [&[9][..], &[0, 3, 1], &[0, 0, 0, 9], &[0, 0, 0, 1, b'_']] {
+            let foreign = MemberMetadata::from_bytes(bytes).expect("short");
+            assert_eq!(foreign.with_name(&name), Ok(foreign.clone()));
+            assert_eq!(foreign.name(), None);
         }
     }
 

@@ -28,6 +28,7 @@ use crate::event::{ClusterEvent, Departure, GoneCause, MembershipEvent};
 use crate::gossip::GossipEngine;
 use crate::identity::{Authority, NodeIdentity, NodeUid};
 use crate::metadata::MemberMetadata;
+use crate::name::NodeName;
 use crate::phi::PhiFailureDetector;
 use crate::quarantine::{QuarantineEntry, QuarantineTable};
 use crate::rng::ClusterRng;
@@ -614,8 +615,26 @@ impl MembershipRuntime {
         );
     }
 
-    /// Tells that a life is active no more; no cause means that it was forgotten.
+    /// Tells that a life is active no more; no cause means that it was forgotten. Its record, which has its name, is still
+    /// there.
     fn departed(&mut self, identity: NodeIdentity, cause: Option<GoneCause>, now: Now) {
+        let record = self.table.record(&identity.authority);
+        let name = match record.filter(|record| record.uid == identity.uid) {
+            Some(record) => record.metadata.name(),
+            None if identity.authority == self.own.identity.authority => self.own.metadata.name(),
+            None => None,
+        };
+        self.departed_as(name, identity, cause, now);
+    }
+
+    /// The same for a life whose record another one has replaced.
+    fn departed_as(
+        &mut self,
+        name: Option<NodeName>,
+        identity: NodeIdentity,
+        cause: Option<GoneCause>,
+        now: Now,
+    ) {
         if identity.uid == NodeUid::UNKNOWN {
             // Only a placeholder of a static cluster.
             return;
@@ -624,11 +643,13 @@ impl MembershipRuntime {
         let departure = match cause {
             Some(cause) => Departure::Gone {
                 identity,
+                name,
                 cause,
                 observed_at,
             },
             None => Departure::Forgotten {
                 identity,
+                name,
                 observed_at,
             },
         };

@@ -6,6 +6,7 @@ use crate::quarantine::QuarantineRumor;
 use crate::record::MemberRecord;
 use crate::status::NodeStatus;
 use crate::time::TimerInstant;
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -39,6 +40,11 @@ impl Member {
     /// Which life it is, by the name that events have for it.
     pub fn node_id(&self) -> NodeUid {
         self.uid
+    }
+
+    /// Its name and life, `name~life`; `None` for a member that announces no name.
+    pub fn name_and_life(&self) -> Option<String> {
+        self.metadata.name_and_life(self.uid)
     }
 
     /// Authority and uid.

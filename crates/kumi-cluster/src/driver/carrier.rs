@@ -376,7 +376,9 @@ impl Carrier {
         match found.filter(|peer| peer.authority == own.authority && peer.uid > own.uid) {
             Some(peer) => self.met(&peer),
             None => {
-                tracing::warn!(node = %own, "other nodes report a later life of this node that does not exist");
+                let node = self.shared.name_and_life(&own);
+                let node = node.unwrap_or_else(|| own.to_string());
+                tracing::warn!(%node, "other nodes report a later life of this node that does not exist");
                 let now = self.clock.now();
                 self.shared.with(|runtime| runtime.not_met(now));
                 self.wake.notify_one();

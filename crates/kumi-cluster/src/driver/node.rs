@@ -18,7 +18,7 @@ use super::watch::ClusterWatch;
 use crate::{
     Authority, GossipOutbound, GossipTransport, GossipTransportError, LocalNode, MemberMetadata,
     MembershipError, MembershipRuntime, MembershipRuntimeConfig, MembershipRuntimeState,
-    MembershipSnapshot, NodeIdentity, NodeStatus, TimerInstant,
+    MembershipSnapshot, NodeIdentity, NodeName, NodeStatus, TimerInstant,
 };
 use kumi_unison::{ChannelRegistry, Traffic};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -60,6 +60,7 @@ const LEAVE_PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct NodeOptions {
     pub(super) config: MembershipRuntimeConfig,
+    pub(super) name: Option<NodeName>,
     pub(super) bind: SocketAddr,
     pub(super) advertise: Option<Authority>,
     pub(super) seeds: Vec<Authority>,
@@ -74,6 +75,7 @@ impl NodeOptions {
     pub fn new(config: MembershipRuntimeConfig) -> Self {
         Self {
             config,
+            name: None,
             bind: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             advertise: None,
             seeds: Vec::new(),
@@ -81,6 +83,13 @@ impl NodeOptions {
             observer: false,
             admin: true,
         }
+    }
+
+    /// The node's name, which all its lives have. Default: its address, [`NodeName::of_authority`].
+    #[must_use]
+    pub fn name(mut self, name: NodeName) -> Self {
+        self.name = Some(name);
+        self
     }
 
     /// Where to listen; port 0 picks a free one.
@@ -105,7 +114,7 @@ impl NodeOptions {
         self
     }
 
-    /// What this node says about itself.
+    /// What this node says about itself. Its name is added to it.
     #[must_use]
     pub fn metadata(mut self, metadata: MemberMetadata) -> Self {
         self.metadata = metadata;
@@ -170,6 +179,7 @@ pub(super) struct Parts {
     pub(super) clock: Clock,
     pub(super) counters: Arc<Counters>,
     pub(super) cluster_name: String,
+    pub(super) name: NodeName,
     pub(super) transport: Arc<Transport>,
     authority: Authority,
     leave_grace: Duration,
@@ -218,7 +228,9 @@ impl ClusterNode {
         let seeds = transport.known_seeds(&options.seeds, &authority).await;
 
         let clock = Clock::start();
-        let mut runtime = started(&options, &authority, &seeds, clock.now())?;
+        let default_name = || NodeName::of_authority(&authority);
+        let name = options.name.clone().unwrap_or_else(default_name);
+        let mut runtime = started(&options, &name, &authority, &seeds, clock.now())?;
         runtime.require_meeting(transport.checks_identity());
         let counters: Arc<Counters> = Arc::default();
         let shared = MembershipRuntimeShared::counted(runtime, counters.clone());
@@ -240,6 +252,7 @@ impl ClusterNode {
             clock,
             counters,
             cluster_name: options.config.cluster_name.clone(),
+            name,
             transport,
             authority,
             leave_grace: options.config.leave_grace,
@@ -270,7 +283,11 @@ impl ClusterNode {
             parts.carrier.spawn(looking, Duration::ZERO);
         }
         listening.keep();
-        tracing::info!(node = %parts.shared.identity(), "a cluster node is running");
+        tracing::info!(
+            node = %parts.name_and_life(),
+            authority = %parts.authority,
+            "a cluster node is running"
+        );
         Ok(Self {
             parts,
             engine: Some(engine),
@@ -280,6 +297,16 @@ impl ClusterNode {
     /// The identity of this node. The uid changes when the node had to begin a new life.
     pub fn identity(&self) -> NodeIdentity {
         self.parts.shared.identity()
+    }
+
+    /// The name of this node.
+    pub fn name(&self) -> &NodeName {
+        &self.parts.name
+    }
+
+    /// The name and the present life of this node, `name~life`, as the others see it.
+    pub fn name_and_life(&self) -> String {
+        self.parts.name_and_life()
     }
 
     /// Where others reach this node.
@@ -364,7 +391,7 @@ impl ClusterNode {
         self.parts.release(authority)
     }
 
-    /// Replaces the metadata of this node: its roles, version and services, as other members see them.
+    /// Replaces the metadata of this node: its roles, version and services, as other members see them. Its name stays.
     pub fn set_metadata(&self, metadata: MemberMetadata) -> Result<(), MembershipError> {
         self.parts.set_metadata(metadata)
     }
@@ -427,6 +454,10 @@ impl Drop for ClusterNode {
 }
 
 impl Parts {
+    pub(super) fn name_and_life(&self) -> String {
+        self.name.with_life(self.shared.identity().uid)
+    }
+
     pub(super) fn quarantine(
         &self,
         authority: &Authority,
@@ -449,6 +480,7 @@ impl Parts {
     }
 
     pub(super) fn set_metadata(&self, metadata: MemberMetadata) -> Result<(), MembershipError> {
+        let metadata = metadata.with_name(&self.name)?;
         let now = self.clock.now();
         let done = self
             .shared
@@ -513,13 +545,14 @@ impl Drop for Listening {
 
 fn started(
     options: &NodeOptions,
+    name: &NodeName,
     authority: &Authority,
     seeds: &[Authority],
     now: TimerInstant,
 ) -> Result<MembershipRuntime, DriverError> {
     let local = LocalNode {
         authority: authority.clone(),
-        metadata: options.metadata.clone(),
+        metadata: options.metadata.with_name(name)?,
         unix_ms: clock::unix_ms(),
         uid: None,
     };

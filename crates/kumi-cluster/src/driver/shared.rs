@@ -14,6 +14,7 @@ use crate::{
 };
 use kumi_unison::Subscription;
 use std::collections::{BTreeSet, VecDeque};
+use std::string::{String, ToString};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::vec::Vec;
 use tokio::sync::broadcast;
@@ -146,6 +147,14 @@ impl MembershipRuntimeShared {
         self.lock().runtime.identity()
     }
 
+    /// `name~life` of a life that the core has a record of; `None` for a node without a name.
+    pub(super) fn name_and_life(&self, identity: &NodeIdentity) -> Option<String> {
+        let inner = self.lock();
+        let record = inner.runtime.table().record(&identity.authority);
+        let record = record.filter(|record| record.uid == identity.uid)?;
+        record.metadata.name_and_life(record.uid)
+    }
+
     /// Whether the runtime is started, and as what.
     pub fn state(&self) -> MembershipRuntimeState {
         self.lock().runtime.state()
@@ -230,6 +239,7 @@ impl Inner {
         let skipped = Some(outcome.departures_skipped).filter(|skipped| *skipped > 0);
         for item in departed.chain(skipped.map(Item::Skipped)) {
             if let Item::Departed(departure) = &item {
+                log(departure);
                 self.lives.remove(departure.identity());
                 // The two lists do not say which came first. A life that is gone does not come back; one that was only
                 // forgotten may have been learned again in the same turn.
@@ -262,6 +272,21 @@ impl core::fmt::Debug for MembershipRuntimeShared {
         f.debug_tuple("MembershipRuntimeShared")
             .field(&self.identity())
             .finish()
+    }
+}
+
+fn log(departure: &Departure) {
+    let name = || {
+        let name = departure.name_and_life();
+        name.unwrap_or_else(|| departure.identity().to_string())
+    };
+    match departure {
+        Departure::Gone { cause, .. } => {
+            tracing::debug!(node = %name(), ?cause, "a life of a node is over");
+        }
+        Departure::Forgotten { .. } => {
+            tracing::debug!(node = %name(), "a life of a node is out of sight");
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod certificates;
 mod compact;
+mod names;
 mod network;
 
 use super::{
@@ -179,6 +180,7 @@ async fn a_node_says_something_else_about_itself_while_it_runs() {
     let changed = changed.expect("short");
     let set = second.set_metadata(changed.clone());
     set.expect("it is a member");
+    let changed = changed.with_name(second.name()).expect("short");
     let seen = async {
         while first.members().members[1].metadata != changed {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -465,6 +467,7 @@ async fn falls_behind(lives: usize) -> u64 {
     shared.turn(Vec::from([lives_of(&other, lives + 1..lives + 2)]), now);
     let departed = LifeNotice::Departed(Departure::Gone {
         identity: last,
+        name: None,
         cause: GoneCause::Replaced,
         observed_at: now,
     });

@@ -10,6 +10,7 @@ use crate::event::{ClusterEvent, GoneCause};
 use crate::gossip::{GossipEngine, Subject};
 use crate::identity::{Authority, NodeIdentity, NodeUid};
 use crate::metadata::MemberMetadata;
+use crate::name::NodeName;
 use crate::quarantine::{OrderTaken, QuarantineReason, QuarantineRumor};
 use crate::record::{Accusations, MemberRecord};
 use crate::snapshot::MembershipDelta;
@@ -66,6 +67,8 @@ impl MembershipRuntime {
         let before = slot.and_then(|slot| self.table.entry(slot));
         let mut stamp = before.map_or(0, |entry| entry.record.metadata_stamp);
         let untold = before.is_some_and(|entry| entry.untold);
+        let replaced = before.filter(|entry| entry.record.uid < record.uid);
+        let old_name = replaced.and_then(|entry| entry.record.metadata.name());
         let applied = match self.table.apply(record) {
             Ok(applied) => applied,
             Err(error) => {
@@ -103,7 +106,7 @@ impl MembershipRuntime {
                 };
                 // A life that was over before it was known here had no event, so its end has none.
                 if !untold {
-                    self.ended_life(&old, from, now);
+                    self.ended_life(&old, old_name, from, now);
                 }
                 self.arrived(slot, now);
                 // Stamps are counted by each life for itself: nothing of this one was reported before.
@@ -220,7 +223,13 @@ impl MembershipRuntime {
     }
 
     /// An earlier life of an authority whose place was taken: Dead, then Removed, as far as it had not come.
-    fn ended_life(&mut self, old: &NodeIdentity, from: NodeStatus, now: Now) {
+    fn ended_life(
+        &mut self,
+        old: &NodeIdentity,
+        name: Option<NodeName>,
+        from: NodeStatus,
+        now: Now,
+    ) {
         if old.uid == NodeUid::UNKNOWN {
             // Only a placeholder of a static cluster.
             return;
@@ -236,7 +245,7 @@ impl MembershipRuntime {
                     NodeStatus::Leaving => GoneCause::Left,
                     _ => GoneCause::Replaced,
                 };
-                self.departed(old.clone(), Some(cause), now);
+                self.departed_as(name, old.clone(), Some(cause), now);
             }
         }
         if from != NodeStatus::Removed {

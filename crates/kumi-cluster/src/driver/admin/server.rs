@@ -145,7 +145,9 @@ impl Admin {
                 let subscription = parts.shared.subscribe();
                 let first = Payload::json(&view(&parts))?;
                 let channel = request.channel().clone();
-                let telling = tell(channel, subscription, seat);
+                let words = AdminEvents::new(subscription.first());
+                let words = words.names_from(parts.shared.clone());
+                let telling = tell(channel, subscription, words, seat);
                 parts.carrier.spawn(telling, LAST_EVENTS);
                 Ok(first)
             }
@@ -155,8 +157,12 @@ impl Admin {
 }
 
 /// Sends events until the watcher goes or the node ends. A slow watcher does not slow others: it misses events and gets their number.
-async fn tell(channel: UnisonChannel, mut subscription: ClusterWatch, seat: OwnedSemaphorePermit) {
-    let mut words = AdminEvents::new(subscription.first());
+async fn tell(
+    channel: UnisonChannel,
+    mut subscription: ClusterWatch,
+    mut words: AdminEvents,
+    seat: OwnedSemaphorePermit,
+) {
     'telling: loop {
         let notice = tokio::select! {
             notice = subscription.next() => notice,
@@ -229,6 +235,7 @@ fn view(parts: &Parts) -> ClusterView {
         cluster: parts.cluster_name.clone(),
         node: identity.authority.to_string(),
         uid: identity.uid.to_string(),
+        name_and_life: Some(parts.name.with_life(identity.uid)),
         hash: hash_text(hash),
         members,
         quarantines,
@@ -246,6 +253,7 @@ fn rows(runtime: &MembershipRuntime, own: &Authority, now: TimerInstant) -> Vec<
         MemberRow {
             authority: record.authority.to_string(),
             uid: record.uid.to_string(),
+            name_and_life: metadata.name_and_life(record.uid),
             status: record.status.to_string(),
             incarnation: record.incarnation,
             phi: runtime.phi(&record.authority),

@@ -1,6 +1,6 @@
 //! What travels on the admin channel. Fields may be added; readers skip what they do not know.
 
-use crate::driver::DriverMetrics;
+use crate::driver::{DriverMetrics, MembershipRuntimeShared};
 use crate::{
     Authority, ClusterEvent, DownReason, Member, MemberMetadata, MembershipSnapshot, NodeIdentity,
     NodeUid, QuarantineReason,
@@ -22,6 +22,8 @@ pub struct ClusterView {
     pub node: String,
     /// Its uid, in hexadecimal digits.
     pub uid: String,
+    /// Its name and life, `name~life`; `None` from a node of an earlier version.
+    pub name_and_life: Option<String>,
     /// The hash of the active members, in hexadecimal digits: equal on nodes that agree.
     pub hash: String,
     /// Every member that is known, those that died or left a short while ago included, sorted by authority.
@@ -43,6 +45,8 @@ pub struct MemberRow {
     pub authority: String,
     /// Which life of it, in hexadecimal digits.
     pub uid: String,
+    /// Its name and life, `name~life`; `None` for a member that announces no name.
+    pub name_and_life: Option<String>,
     /// What it is, in lower case.
     pub status: String,
     /// Its incarnation: increased each time it refutes a suspicion.
@@ -124,6 +128,9 @@ pub enum AdminEvent {
         dead: Vec<String>,
         /// Authorities that are kept out at the moment.
         blocked: Vec<String>,
+        /// By authority#uid, the `name~life` of the members that joined, left and died, as far as they have names.
+        #[serde(default)]
+        names: BTreeMap<String, String>,
     },
     /// A member went from one status to another.
     Status {
@@ -131,6 +138,9 @@ pub enum AdminEvent {
         authority: String,
         /// Which life.
         uid: String,
+        /// Its name and life, `name~life`, if it has a name.
+        #[serde(default)]
+        name_and_life: Option<String>,
         /// From what, unless it was unknown.
         from: Option<String>,
         /// To what.
@@ -142,6 +152,9 @@ pub enum AdminEvent {
         authority: String,
         /// Which life.
         uid: String,
+        /// Its name and life, `name~life`, if it has a name.
+        #[serde(default)]
+        name_and_life: Option<String>,
         /// Its version.
         version: String,
         /// Its roles.
@@ -171,6 +184,9 @@ pub enum AdminEvent {
         now: Option<String>,
         /// Why.
         reason: String,
+        /// By authority#uid, the `name~life` of both.
+        #[serde(default)]
+        names: BTreeMap<String, String>,
     },
     /// Two nodes are configured with one address.
     Conflict {
@@ -204,8 +220,12 @@ pub enum AdminEvent {
 }
 
 impl AdminEvent {
-    /// An event in the words of this channel.
+    /// An event in the words of this channel, without the names of members.
     pub fn of(event: &ClusterEvent) -> Self {
+        Self::named(event, |_| None)
+    }
+
+    fn named(event: &ClusterEvent, name_of: impl Fn(&NodeIdentity) -> Option<String>) -> Self {
         let names = |identities: &[NodeIdentity]| -> Vec<String> {
             identities
                 .iter()
@@ -234,6 +254,7 @@ impl AdminEvent {
                     .iter()
                     .map(|authority| authority.to_string())
                     .collect(),
+                names: names_of(joined.iter().chain(&**left).chain(&**dead), name_of),
             },
             ClusterEvent::MemberStatusChanged {
                 node_id,
@@ -244,6 +265,10 @@ impl AdminEvent {
             } => Self::Status {
                 authority: authority.to_string(),
                 uid: node_id.to_string(),
+                name_and_life: name_of(&NodeIdentity {
+                    authority: authority.clone(),
+                    uid: *node_id,
+                }),
                 from: from.map(|status| status.to_string()),
                 to: to.to_string(),
             },
@@ -269,6 +294,7 @@ impl AdminEvent {
                 was: identity.to_string(),
                 now: successor.as_ref().map(|identity| identity.to_string()),
                 reason: down_text(*reason).into(),
+                names: names_of([identity].into_iter().chain(successor), name_of),
             },
             ClusterEvent::AuthorityConflict {
                 authority,
@@ -293,10 +319,22 @@ impl AdminEvent {
     }
 }
 
-/// Events in the words of this channel, with those that only follow from what was known before.
+/// The names of those lives that have one, by authority#uid.
+fn names_of<'a>(
+    identities: impl Iterator<Item = &'a NodeIdentity>,
+    name_of: impl Fn(&NodeIdentity) -> Option<String>,
+) -> BTreeMap<String, String> {
+    let named = identities.filter_map(|identity| Some((identity.to_string(), name_of(identity)?)));
+    named.collect()
+}
+
+/// Events in the words of this channel, with names, and with those events that only follow from what was known before.
 #[derive(Debug)]
 pub struct AdminEvents {
+    /// The members of the last topology, and those that are dead.
     known: BTreeMap<Authority, (NodeUid, MemberMetadata)>,
+    /// Has the names of members that are not in a topology yet.
+    shared: Option<MembershipRuntimeShared>,
 }
 
 impl AdminEvents {
@@ -304,18 +342,45 @@ impl AdminEvents {
     pub fn new(first: &MembershipSnapshot) -> Self {
         let mut events = Self {
             known: BTreeMap::new(),
+            shared: None,
         };
         let _ = events.changed(&first.members);
         events
     }
 
+    /// Looks up there the names of members that were not in a topology yet.
+    #[must_use]
+    pub fn names_from(mut self, shared: MembershipRuntimeShared) -> Self {
+        self.shared = Some(shared);
+        self
+    }
+
     /// What to tell of an event. A topology is followed by what members say about themselves, where that has changed.
     pub fn of(&mut self, event: &ClusterEvent) -> Vec<AdminEvent> {
-        let mut told = Vec::from([AdminEvent::of(event)]);
+        let members: &[Member] = match event {
+            ClusterEvent::TopologyUpdated { members, .. } => members,
+            _ => &[],
+        };
+        let name_of = |identity: &NodeIdentity| self.name_of(identity, members);
+        let mut told = Vec::from([AdminEvent::named(event, name_of)]);
         if let ClusterEvent::TopologyUpdated { members, .. } = event {
             told.extend(self.changed(members));
         }
         told
+    }
+
+    /// `name~life`, from the topology that came, the one before it, or what the node knows by now.
+    fn name_of(&self, identity: &NodeIdentity, members: &[Member]) -> Option<String> {
+        let NodeIdentity { authority, uid } = identity;
+        let place = members.binary_search_by(|member| member.authority.cmp(authority));
+        let member = place.ok().and_then(|place| members.get(place));
+        if let Some(member) = member.filter(|member| member.uid == *uid) {
+            return member.name_and_life();
+        }
+        if let Some((_, metadata)) = self.known.get(authority).filter(|known| known.0 == *uid) {
+            return metadata.name_and_life(*uid);
+        }
+        self.shared.as_ref()?.name_and_life(identity)
     }
 
     fn changed(&mut self, members: &[Member]) -> Vec<AdminEvent> {
@@ -335,6 +400,7 @@ impl AdminEvents {
                 changed.push(AdminEvent::Metadata {
                     authority: authority.to_string(),
                     uid: uid.to_string(),
+                    name_and_life: metadata.name_and_life(*uid),
                     version: metadata.version().into(),
                     roles: roles.map(Into::into).collect(),
                     services: services
@@ -343,6 +409,17 @@ impl AdminEvents {
                 });
             }
             known.insert(authority.clone(), (*uid, metadata.clone()));
+        }
+        // A life that is over has its name until its record is gone or replaced: events of its end are still to come.
+        for (authority, (uid, metadata)) in core::mem::take(&mut self.known) {
+            if known.contains_key(&authority) {
+                continue;
+            }
+            let identity = NodeIdentity { authority, uid };
+            let shared = self.shared.as_ref();
+            if shared.is_some_and(|shared| shared.name_and_life(&identity).is_some()) {
+                known.insert(identity.authority, (uid, metadata));
+            }
         }
         self.known = known;
         changed

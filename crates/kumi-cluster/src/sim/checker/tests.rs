@@ -407,6 +407,7 @@ fn turn(came: Option<NodeUid>, gone: Option<NodeUid>) -> impl Fn(&mut Checker) {
                 authority: authority(SUBJECT),
                 uid,
             },
+            name: None,
             cause: GoneCause::Died,
             observed_at,
         }));
@@ -455,11 +456,13 @@ fn departs(
         let departure = match cause {
             Some(cause) => Departure::Gone {
                 identity,
+                name: None,
                 cause,
                 observed_at,
             },
             None => Departure::Forgotten {
                 identity,
+                name: None,
                 observed_at,
             },
         };

@@ -6,6 +6,7 @@ use crate::command_line::terminal::{self, Colour, Terminal};
 use kumi_cluster::AdminEvent;
 use serde::Serialize;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// An event that happened now.
 pub(super) fn line(event: &AdminEvent, terminal: &Terminal) -> Result<String, Failure> {
@@ -33,13 +34,15 @@ fn text(event: &AdminEvent, terminal: &Terminal) -> String {
     match event {
         AdminEvent::Status {
             authority,
+            name_and_life,
             from,
             to,
             ..
         } => {
             let from = from.as_deref().unwrap_or("unknown");
             let to = words::status(terminal, to, &quoted(to));
-            format!("{} {} -> {to}", quoted(authority), quoted(from))
+            let node = words::node(authority, name_and_life.as_deref());
+            format!("{node} {} -> {to}", quoted(from))
         }
         AdminEvent::Topology {
             hash,
@@ -48,6 +51,7 @@ fn text(event: &AdminEvent, terminal: &Terminal) -> String {
             left,
             dead,
             blocked,
+            names,
         } => {
             let count = words::members(members.len());
             let mut parts = vec![format!("{count}, hash {}", quoted(hash))];
@@ -58,8 +62,8 @@ fn text(event: &AdminEvent, terminal: &Terminal) -> String {
                 ("blocked", blocked),
             ];
             for (word, list) in lists.into_iter().filter(|(_, list)| !list.is_empty()) {
-                let names: Vec<String> = list.iter().map(|name| quoted(name)).collect();
-                parts.push(format!("{word} {}", names.join(" ")));
+                let list = list.iter().map(|life| name_in(names, life));
+                parts.push(format!("{word} {}", list.collect::<Vec<_>>().join(" ")));
             }
             let head = terminal.paint(Colour::Bold, "topology");
             format!("{head} {}", parts.join("; "))
@@ -75,6 +79,7 @@ fn text(event: &AdminEvent, terminal: &Terminal) -> String {
         }
         AdminEvent::Metadata {
             authority,
+            name_and_life,
             version,
             roles,
             services,
@@ -94,16 +99,22 @@ fn text(event: &AdminEvent, terminal: &Terminal) -> String {
                 true => "none".into(),
                 false => quoted(&words.join(" ")),
             };
-            format!("metadata of {}: {metadata}", quoted(authority))
+            let node = words::node(authority, name_and_life.as_deref());
+            format!("metadata of {node}: {metadata}")
         }
-        AdminEvent::SelfDowned { was, now, reason } => {
+        AdminEvent::SelfDowned {
+            was,
+            now,
+            reason,
+            names,
+        } => {
             let next = match now {
-                Some(now) => format!("is now {}", quoted(now)),
+                Some(now) => format!("is now {}", name_in(names, now)),
                 None => "stops".into(),
             };
             let line = format!(
                 "{} was given up ({}) and {next}",
-                quoted(was),
+                name_in(names, was),
                 quoted(reason)
             );
             terminal.paint(Colour::Red, &line)
@@ -132,6 +143,11 @@ fn text(event: &AdminEvent, terminal: &Terminal) -> String {
     }
 }
 
+/// A life as `name~life`, or as authority#uid where it has no name.
+fn name_in(names: &BTreeMap<String, String>, life: &str) -> String {
+    words::shown(names.get(life).map_or(life, String::as_str))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,6 +173,18 @@ mod tests {
         check(
             r#"{"kind":"self_downed","was":"a:1#7","now":null,"reason":"superseded"}"#,
             "a:1#7 was given up (superseded) and stops",
+        );
+        check(
+            r#"{"kind":"status","authority":"a:1","uid":"7","name_and_life":"web-1~7","from":"up","to":"suspect"}"#,
+            "a:1 web-1~7 up -> suspect",
+        );
+        check(
+            r#"{"kind":"topology","hash":"ff","members":["a:1"],"joined":["a:1#7"],"left":[],"dead":["b:1#7"],"blocked":[],"names":{"a:1#7":"web-1~7"}}"#,
+            "topology 1 member, hash ff; joined web-1~7; dead b:1#7",
+        );
+        check(
+            r#"{"kind":"self_downed","was":"a:1#7","now":"a:1#8","reason":"dead","names":{"a:1#7":"web-1~7","a:1#8":"web-1~8"}}"#,
+            "web-1~7 was given up (dead) and is now web-1~8",
         );
         check(r#"{"kind":"missed","events":3}"#, "3 events were missed");
         check(

@@ -2,7 +2,7 @@
 
 use crate::command_line::exit::chain;
 use crate::command_line::terminal::Unwritten;
-use kumi_cluster::{AdminError, DriverError};
+use kumi_cluster::{AdminError, DriverError, MembershipError};
 use kumi_unison::NetworkError;
 use std::fmt;
 use std::io;
@@ -61,6 +61,9 @@ impl Failure {
             Failure::Start(error) if error.is_address_in_use() => 3,
             Failure::Start(DriverError::Tls(_)) | Failure::Key(_) => 4,
             Failure::Start(DriverError::AdvertiseNeeded { .. } | DriverError::Runtime(_)) => 2,
+            Failure::Start(DriverError::Membership(MembershipError::MetadataTooLarge {
+                ..
+            })) => 2,
             Failure::Admin(AdminError::Refused(_)) => 5,
             Failure::Admin(AdminError::Unreachable { .. } | AdminError::Lost(_)) => 7,
             Failure::Admin(AdminError::UnknownMember(_)) => 8,
@@ -121,9 +124,11 @@ mod tests {
             Failure::Other(anyhow::anyhow!("x")),
             // A node whose engine panicked.
             DriverError::Failed.into(),
+            // More metadata than there is room for beside the name.
+            Failure::Start(MembershipError::MetadataTooLarge { len: 513 }.into()),
         ];
         let codes: Vec<u8> = failures.iter().map(Failure::code).collect();
-        assert_eq!(codes, [2, 4, 3, 5, 8, 1, 1, 1]);
+        assert_eq!(codes, [2, 4, 3, 5, 8, 1, 1, 1, 2]);
         for code in codes {
             assert!(
                 EXIT_CODES.contains(&format!("\n  {code}  ")),

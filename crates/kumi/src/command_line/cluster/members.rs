@@ -32,10 +32,12 @@ pub(super) async fn connect(options: &AskOptions) -> Result<AdminClient, Failure
     Ok(AdminClient::connect(node.as_str(), &security).await?)
 }
 
+const COLUMNS: usize = 7;
+
 /// Columns as wide as what stands in them; the last one is ragged.
 fn table(view: &ClusterView, all: bool, terminal: &Terminal) -> String {
-    const COLUMNS: usize = 6;
-    let head = ["MEMBER", "STATUS", "PHI", "INC", "SEEN", "METADATA"].map(str::to_owned);
+    let head = ["MEMBER", "NAME", "STATUS", "PHI", "INC", "SEEN", "METADATA"];
+    let head = head.map(str::to_owned);
     let shown: Vec<&MemberRow> = view
         .members
         .iter()
@@ -55,12 +57,12 @@ fn table(view: &ClusterView, all: bool, terminal: &Terminal) -> String {
         for (column, cell) in row.iter().enumerate() {
             let padded = match widths.get(column) {
                 // Numbers and times read best from the right.
-                Some(&width) if (2..=4).contains(&column) => format!("{cell:>width$}  "),
+                Some(&width) if (3..=5).contains(&column) => format!("{cell:>width$}  "),
                 Some(&width) => format!("{cell:width$}  "),
                 None => cell.clone(),
             };
             text += &match (column, status) {
-                (1, Some(status)) => words::status(terminal, status, &padded),
+                (2, Some(status)) => words::status(terminal, status, &padded),
                 (_, None) => terminal.paint(Colour::Dim, &padded),
                 _ => padded,
             };
@@ -74,11 +76,15 @@ fn table(view: &ClusterView, all: bool, terminal: &Terminal) -> String {
     text + &footer(view, terminal)
 }
 
-fn cells(member: &MemberRow) -> [String; 6] {
+fn cells(member: &MemberRow) -> [String; COLUMNS] {
     let dash = || "-".to_owned();
     let own = if member.is_self { " *" } else { "" };
     [
         format!("{}{own}", words::shown(&member.authority)),
+        member
+            .name_and_life
+            .as_deref()
+            .map_or_else(dash, words::shown),
         words::shown(&member.status),
         member.phi.map_or_else(dash, |phi| format!("{phi:.2}")),
         member.incarnation.to_string(),
@@ -121,7 +127,7 @@ fn footer(view: &ClusterView, terminal: &Terminal) -> String {
         words::members(active),
         words::shown(&view.cluster),
         words::shown(&view.hash),
-        words::shown(&view.node),
+        words::node(&view.node, view.name_and_life.as_deref()),
     );
     let mut text = terminal.paint(Colour::Dim, &summary) + "\n";
     // The detector's follow every death and block one life only; they say nothing that the table does not.
@@ -144,7 +150,8 @@ mod tests {
     const VIEW: &str = r#"{
         "cluster": "kumi", "node": "10.0.0.1:7400", "hash": "00000000000000ff",
         "members": [
-            {"authority": "10.0.0.1:7400", "status": "up", "is_self": true, "version": "0.1.0"},
+            {"authority": "10.0.0.1:7400", "status": "up", "is_self": true, "version": "0.1.0",
+             "name_and_life": "web-1~6877a5d394b70475"},
             {"authority": "10.0.0.12:7400", "status": "suspect", "incarnation": 12, "phi": 9.5, "last_seen_ms": 3200,
              "roles": ["web"], "services": [["http", "10.0.0.12:80"]]},
             {"authority": "10.0.0.2:7400", "status": "dead", "last_seen_ms": 61000},
@@ -161,10 +168,10 @@ mod tests {
         let view: ClusterView = serde_json::from_str(VIEW).unwrap();
         assert_eq!(
             table(&view, false, &Terminal::plain()),
-            "MEMBER           STATUS    PHI  INC  SEEN  METADATA\n\
-             10.0.0.1:7400 *  up          -    0  self  v0.1.0\n\
-             10.0.0.12:7400   suspect  9.50   12  3.2s  web http=10.0.0.12:80\n\
-             10.0.0.2:7400    dead        -    0   61s  -\n\
+            "MEMBER           NAME                    STATUS    PHI  INC  SEEN  METADATA\n\
+             10.0.0.1:7400 *  web-1~6877a5d394b70475  up          -    0  self  v0.1.0\n\
+             10.0.0.12:7400   -                       suspect  9.50   12  3.2s  web http=10.0.0.12:80\n\
+             10.0.0.2:7400    -                       dead        -    0   61s  -\n\
              2 members of kumi, hash 00000000000000ff, seen by 10.0.0.1:7400\n\
              10.0.0.9:7400 is quarantined for another 9m: by an operator (disk)\n"
         );

@@ -5,7 +5,7 @@ use super::words;
 use crate::command_line::duration::duration;
 use crate::command_line::terminal::Form;
 use clap::{Args, Subcommand, ValueEnum};
-use kumi_cluster::{Authority, MAX_QUARANTINE};
+use kumi_cluster::{Authority, MAX_QUARANTINE, NodeName};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use std::time::Duration;
 pub(super) const DEFAULT_NODE: &str = "127.0.0.1:7400";
 const DEFAULT_PORT: u16 = 7400;
 
-/// The longest role, key or value; all of them together have 512.
+/// The longest role, key or value; all of them and the name together have 512.
 const MAX_WORD_BYTES: usize = 255;
 const TOO_LONG: &str = "has more than 255 bytes";
 
@@ -39,6 +39,7 @@ pub(super) enum ClusterTask {
     Up(UpOptions),
     /// List the members as a node sees them
     ///
+    /// NAME is the member's name and its life, as owners of jobs are written; a member of an earlier version has none.
     /// PHI is how suspicious the member's silence is to the node that was asked, and SEEN how long ago that node heard
     /// from it; a node watches only some of the others, so both may be missing. INC is the member's incarnation: it is
     /// increased each time the member refutes a suspicion.
@@ -91,7 +92,7 @@ const UP_EXAMPLES: &str = "\
 Examples:
   kumi cluster keygen cluster.key
   kumi cluster up --key-file cluster.key --bind 10.0.0.1:7400
-  kumi cluster up --key-file cluster.key --bind 10.0.0.2:7400 --seed 10.0.0.1:7400 --role worker
+  kumi cluster up --key-file cluster.key --bind 10.0.0.2:7400 --seed 10.0.0.1:7400 --name worker-2
   kumi cluster up --key-file cluster.key --bind 0.0.0.0:7400 --advertise node3.example:7400 \\
       --seed seeds.example:7400";
 
@@ -154,6 +155,9 @@ pub(super) struct AskOptions {
 
 #[derive(Args, Debug)]
 pub(super) struct UpOptions {
+    /// The node's name: up to 63 of a-z, 0-9, '.' and '-' [default: its address, such as 10.0.0.1-7400]
+    #[arg(long, value_name = "NAME", value_parser = NodeName::new)]
+    pub(super) name: Option<NodeName>,
     /// Where to listen (UDP), an IP address with or without a port (7400); port 0 picks a free one
     #[arg(short, long, value_name = "IP[:PORT]", default_value = DEFAULT_NODE, value_parser = bind_address)]
     pub(super) bind: SocketAddr,
@@ -366,6 +370,21 @@ mod tests {
         assert_eq!(*meta, [("http".to_owned(), "x=y".to_owned())]);
         assert_eq!(options.bind.to_string(), DEFAULT_NODE);
         assert_eq!(options.preset, Preset::Wan);
+    }
+
+    #[test]
+    fn a_node_may_be_given_a_name() {
+        let name = |line: &str| match parse(line) {
+            Ok(ClusterTask::Up(options)) => Ok(options.name),
+            Ok(other) => panic!("{other:?}"),
+            Err(error) => Err(error.to_string()),
+        };
+        assert_eq!(name("cluster up"), Ok(None));
+        let given = name("cluster up --name web-1").map(|name| name.map(|name| name.to_string()));
+        assert_eq!(given, Ok(Some("web-1".into())));
+        let refused = name("cluster up --name Web_1").expect_err("not a name");
+        assert!(refused.contains("'Web_1'"), "{refused}");
+        assert!(refused.contains("1 to 63 of a-z"), "{refused}");
     }
 
     #[test]

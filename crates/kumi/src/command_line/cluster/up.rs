@@ -9,8 +9,7 @@ use crate::command_line::hangup;
 use crate::command_line::terminal::{self, Colour, Terminal};
 use kumi_cluster::{
     AdminEvent, AdminEvents, Authority, ClusterEvent, ClusterNode, ClusterWatch, DriverError,
-    Member, MemberMetadata, MembershipRuntimeConfig, NodeIdentity, NodeOptions, NodeStatus, Notice,
-    Transport,
+    Member, MemberMetadata, MembershipRuntimeConfig, NodeOptions, NodeStatus, Notice, Transport,
 };
 use serde_json::json;
 use std::io::{self, ErrorKind};
@@ -48,7 +47,7 @@ pub(super) async fn run(options: UpOptions) -> Result<(), Failure> {
     })?;
     let events = node.subscribe();
     let told = Told {
-        words: AdminEvents::new(events.first()),
+        words: AdminEvents::new(events.first()).names_from(node.shared()),
         events,
         printer: &printer,
         given_up: None,
@@ -186,7 +185,7 @@ async fn leave(node: ClusterNode, mut told: Told<'_>) -> Result<(), Failure> {
 }
 
 async fn ended(node: ClusterNode, mut told: Told<'_>) -> Result<(), Failure> {
-    let identity = node.identity();
+    let (authority, name) = (node.authority().clone(), node.name_and_life());
     let has_failed = node.has_failed();
     let _ = tokio::time::timeout(LAST_PACKETS, node.shutdown()).await;
     told.all().await?;
@@ -194,7 +193,7 @@ async fn ended(node: ClusterNode, mut told: Told<'_>) -> Result<(), Failure> {
         return Err(DriverError::Failed.into());
     }
     match told.given_up {
-        Some(reason) => Err(Failure::Ended(ended_text(&identity, &reason))),
+        Some(reason) => Err(Failure::Ended(ended_text(&authority, &name, &reason))),
         None => Ok(()),
     }
 }
@@ -304,13 +303,12 @@ fn unleft_text(error: &DriverError) -> String {
 }
 
 /// The last message of a node that stops without being asked to.
-fn ended_text(identity: &NodeIdentity, reason: &str) -> String {
-    let authority = &identity.authority;
+fn ended_text(authority: &Authority, name: &str, reason: &str) -> String {
     match reason {
         "superseded" => format!(
             "another node has taken over {authority}; two nodes cannot share an address (see --advertise)"
         ),
-        _ => format!("{identity} was given up by the others ({reason})"),
+        _ => format!("{authority} {name} was given up by the others ({reason})"),
     }
 }
 
@@ -321,20 +319,21 @@ fn announce(
     terminal: &Terminal,
 ) -> Result<(), Failure> {
     let cluster = &options.cluster;
-    let identity = node.identity();
+    let (identity, name) = (node.identity(), node.name_and_life());
     let listening = node.local_addr().map(|address| address.to_string());
     if terminal.is_json {
         return printer.show_json(&json!({
             "kind": "started",
             "node": identity.authority.as_str(),
             "uid": identity.uid.to_string(),
+            "name_and_life": name,
             "cluster": cluster,
             "listening": listening,
         }));
     }
     let authority = terminal.paint(Colour::Bold, identity.authority.as_str());
     let hint = terminal.paint(Colour::Dim, "ctrl-c leaves");
-    printer.say(format!("{authority} of cluster {cluster}; {hint}"));
+    printer.say(format!("{authority} {name} of cluster {cluster}; {hint}"));
     Ok(())
 }
 
@@ -355,6 +354,10 @@ fn node_options(options: &UpOptions, seeds: &[Authority]) -> Result<NodeOptions,
         .seeds(seeds.iter().cloned())
         .metadata(metadata(options)?)
         .observer(options.observer);
+    let node = match &options.name {
+        Some(name) => node.name(name.clone()),
+        None => node,
+    };
     Ok(match &options.advertise {
         Some(advertise) => node.advertise(authority(advertise)?),
         None => node,

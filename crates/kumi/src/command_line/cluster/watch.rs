@@ -27,7 +27,7 @@ pub(super) async fn run(options: &WatchOptions) -> Result<(), Failure> {
             let line = format!(
                 "watching {} through {}: {}, hash {}; ctrl-c ends it",
                 words::shown(&view.cluster),
-                words::shown(&view.node),
+                words::node(&view.node, view.name_and_life.as_deref()),
                 words::members(active.count()),
                 words::shown(&view.hash),
             );

@@ -8,6 +8,14 @@ pub(super) fn shown(text: &str) -> String {
     Shown(text).to_string()
 }
 
+/// A node by its address and, where it has a name, by its name and life.
+pub(super) fn node(authority: &str, name_and_life: Option<&str>) -> String {
+    match name_and_life {
+        Some(name) => format!("{} {}", shown(authority), shown(name)),
+        None => shown(authority),
+    }
+}
+
 /// A member's status in its colour.
 pub(super) fn status(terminal: &Terminal, status: &str, text: &str) -> String {
     let colour = match status {
