@@ -425,6 +425,83 @@ mod budget {
         assert!(stats.contains(expected), "{stats}");
     }
 
+    fn is_closed(lab: &mut Lab, client: crate::SessionKey) -> bool {
+        let effects = lab.effects();
+        let closes = |effect: &Effect| matches!(effect, Effect::Close(key) if *key == client);
+        effects.iter().any(closes)
+    }
+
+    #[test]
+    fn a_reply_counts_as_far_as_it_does_not_fit_into_the_first_buffer() {
+        for (limit, bytes, answered) in [
+            ("normal 100 0 0", 200, true),
+            ("normal 100 0 0", 1000, true),
+            ("normal 100 0 0", 15_000, true),
+            ("normal 100 0 0", 17_000, false),
+            ("normal 100 0 0", 40_000, false),
+            ("normal 10000 0 0", 17_000, false),
+            ("normal 33000 0 0", 40_000, true),
+            ("normal 33000 0 0", 50_000, false),
+        ] {
+            let mut lab = Lab::new();
+            let (client, value) = (lab.client, vec![b'x'; bytes]);
+            lab.send(client, &[b"SET", b"a", &value]);
+            lab.configure("client-output-buffer-limit", limit);
+            let reply = lab.run("GET a");
+            assert_eq!(reply.len() > bytes, answered, "{limit}, {bytes} bytes");
+            assert_eq!(is_closed(&mut lab, client), !answered, "{limit}, {bytes}");
+        }
+    }
+
+    #[test]
+    fn a_message_counts_as_far_as_it_does_not_fit_into_the_first_buffer() {
+        for (limit, bytes, delivered) in [
+            ("pubsub 4096 0 0", 8000, true),
+            ("pubsub 4096 0 0", 17_000, false),
+            ("pubsub 33000 0 0", 35_000, true),
+            ("pubsub 33000 0 0", 40_000, true),
+            ("pubsub 33000 0 0", 50_000, false),
+        ] {
+            let mut lab = Lab::new();
+            lab.configure("client-output-buffer-limit", limit);
+            let subscriber = lab.connect();
+            lab.run_as(subscriber, "SUBSCRIBE c");
+            let (client, message) = (lab.client, vec![b'x'; bytes]);
+            lab.send(client, &[b"PUBLISH", b"c", &message]);
+            let received = lab.received(subscriber).len();
+            assert_eq!(received > bytes, delivered, "{limit}, {bytes} bytes");
+            let closed = is_closed(&mut lab, subscriber);
+            assert_eq!(closed, !delivered, "{limit}, {bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn many_short_replies_fit_into_the_first_buffer() {
+        let mut lab = Lab::new();
+        lab.configure("client-output-buffer-limit", "normal 100 100 0");
+        let client = lab.client;
+        for _ in 0..100 {
+            lab.leave_unread(client, "PING");
+        }
+        lab.advance_ms(2000);
+        assert!(!is_closed(&mut lab, client));
+        assert_eq!(lab.received(client), "+PONG\r\n".repeat(100));
+    }
+
+    #[test]
+    fn the_soft_limit_counts_as_the_hard_one() {
+        for (bytes, closed) in [(15_000, false), (17_000, true)] {
+            let mut lab = Lab::new();
+            let (client, value) = (lab.client, vec![b'x'; bytes]);
+            lab.send(client, &[b"SET", b"a", &value]);
+            lab.configure("client-output-buffer-limit", "normal 0 100 1");
+            lab.leave_unread(client, "GET a");
+            assert!(!is_closed(&mut lab, client), "{bytes} bytes");
+            lab.advance_ms(2000);
+            assert_eq!(is_closed(&mut lab, client), closed, "{bytes} bytes");
+        }
+    }
+
     #[test]
     fn little_may_wait_before_authentication() {
         let mut lab = lab();

@@ -2,11 +2,14 @@
 //!
 //! Redis gives every client a buffer of its own, halves it while the client needs less than half of
 //! it, and doubles it when it was full. kumi's chunks come from a pool, and an idle client holds
-//! none; operators and tests still read these two figures, so they follow Redis's rule.
+//! none; operators and tests still read these two figures, so they follow Redis's rule. What fits into this buffer does not
+//! count for `client-output-buffer-limit`, as in Redis.
 
 /// The largest buffer, which a new client has.
 const LARGEST: usize = 16 * 1024;
 const SMALLEST: usize = 1024;
+/// The smallest block of the list behind the buffer.
+const BLOCK: u64 = 16 * 1024;
 /// How long a peak counts.
 const PEAK_MS: u64 = 5000;
 
@@ -51,6 +54,17 @@ impl ReplyBuffer {
         self.peak
     }
 
+    /// How many bytes may wait for the client under a limit of `client-output-buffer-limit`.
+    #[inline]
+    pub(crate) fn allowed_output(&self, limit_bytes: u64) -> usize {
+        allowed_output(self.size, limit_bytes)
+    }
+
+    /// The same for a client with the smallest buffer.
+    pub(crate) fn least_allowed_output(limit_bytes: u64) -> usize {
+        allowed_output(SMALLEST, limit_bytes)
+    }
+
     /// This much output waits now.
     #[inline]
     pub(crate) fn note(&mut self, pending: usize) {
@@ -77,9 +91,38 @@ impl ReplyBuffer {
     }
 }
 
+/// A limit bounds the list of blocks behind the first buffer. Each block counts with its whole size, so that a limit of one
+/// block or less allows none.
+fn allowed_output(buffer_bytes: usize, limit_bytes: u64) -> usize {
+    if limit_bytes <= BLOCK {
+        return buffer_bytes;
+    }
+    let list_bytes = usize::try_from(limit_bytes).unwrap_or(usize::MAX);
+    list_bytes.saturating_add(buffer_bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_limit_counts_what_does_not_fit_into_the_buffer() {
+        let mut buffer = ReplyBuffer::new(0);
+        assert_eq!(buffer.allowed_output(1), LARGEST);
+        assert_eq!(buffer.allowed_output(BLOCK), LARGEST);
+        assert_eq!(buffer.allowed_output(33_000), 33_000 + LARGEST);
+        assert_eq!(buffer.allowed_output(u64::MAX), usize::MAX);
+        let policy = ResizePolicy {
+            enabled: true,
+            peak_ms: Some(0),
+        };
+        buffer.resize(policy, 0, 1);
+        buffer.resize(policy, 0, 2);
+        for limit_bytes in [1, 33_000] {
+            let least = ReplyBuffer::least_allowed_output(limit_bytes);
+            assert_eq!(buffer.allowed_output(limit_bytes), least);
+        }
+    }
 
     #[test]
     fn an_idle_client_shrinks_and_a_busy_one_grows_back() {

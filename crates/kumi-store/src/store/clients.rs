@@ -5,12 +5,16 @@
 //! clock readings a decision needs.
 
 use crate::config::Settings;
-use crate::session::{Blocked, BlockedOn, Peer, ResizePolicy, Session, SessionKey, Sessions};
+use crate::session::{
+    Blocked, BlockedOn, Peer, ReplyBuffer, ResizePolicy, Session, SessionKey, Sessions,
+};
 use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::sync::Arc;
 
 /// What a client may have waiting before it has authenticated.
 const UNAUTHENTICATED_OUTPUT_BYTES: u64 = 17 * 1024;
+/// After a line about HTTP in the log, the next one waits for this long.
+const HTTP_LINE_NS: u64 = 60 * 1_000_000_000;
 
 /// CLIENT PAUSE.
 #[derive(Clone, Copy, Debug)]
@@ -75,6 +79,8 @@ pub(crate) struct Clients {
     pub(crate) reply_buffers: ResizePolicy,
     /// What all sessions hold, as of each one's last run.
     bytes: usize,
+    /// When the log last said that a client speaks HTTP, in nanoseconds of the steady clock.
+    http_logged_ns: Option<u64>,
 }
 
 impl Clients {
@@ -83,9 +89,9 @@ impl Clients {
         let limits = &settings.output_limits;
         let bounds =
             [limits.normal, limits.pubsub].map(|limit| [limit.hard_bytes, limit.soft_bytes]);
-        let least = bounds.into_iter().flatten().filter(|&bytes| bytes != 0);
-        let least = least.fold(UNAUTHENTICATED_OUTPUT_BYTES, u64::min);
-        self.least_output_limit = usize::try_from(least).unwrap_or(usize::MAX);
+        let bounds = bounds.into_iter().flatten().filter(|&bytes| bytes != 0);
+        let least = bounds.map(ReplyBuffer::least_allowed_output);
+        self.least_output_limit = least.fold(UNAUTHENTICATED_OUTPUT_BYTES as usize, usize::min);
     }
 
     /// Makes a session one that replays a log: no limit on clients applies to it.
@@ -184,14 +190,26 @@ impl Clients {
         session.is_none_or(|session| session.authenticated) || self.open
     }
 
+    /// Whether the log should say now that a client speaks HTTP: once a minute, because clients must not be able to fill
+    /// it.
+    pub(super) fn may_log_http(&mut self, now_ns: u64) -> bool {
+        let due = self
+            .http_logged_ns
+            .is_none_or(|logged_ns| now_ns.saturating_sub(logged_ns) > HTTP_LINE_NS);
+        if due {
+            self.http_logged_ns = Some(now_ns);
+        }
+        due
+    }
+
     /// Whether this much output waiting may be over a limit. It is not for nearly every reply.
     #[inline]
     pub(super) fn may_exceed_limit(&self, pending: usize) -> bool {
         pending > self.least_output_limit
     }
 
-    /// How many bytes a session may have waiting: the hard limit of its class, or less before it
-    /// has authenticated.
+    /// How many bytes a session may have waiting: the hard limit of its class and its first buffer,
+    /// or less before it has authenticated.
     pub(super) fn output_budget(&self, key: SessionKey, settings: &Settings) -> usize {
         let Some(session) = self.sessions.get(key) else {
             return 0;
@@ -201,7 +219,7 @@ impl Clients {
         }
         let hard = match settings.output_limits.of(session.class()).hard_bytes {
             0 => usize::MAX,
-            bytes => usize::try_from(bytes).unwrap_or(usize::MAX),
+            bytes => session.reply_buffer.allowed_output(bytes),
         };
         if session.authenticated || self.open {
             hard
@@ -225,7 +243,8 @@ impl Clients {
         };
         let limit = settings.output_limits.of(session.class());
         let mut over_soft = false;
-        if limit.soft_bytes != 0 && pending as u64 > limit.soft_bytes {
+        let soft = session.reply_buffer.allowed_output(limit.soft_bytes);
+        if limit.soft_bytes != 0 && pending > soft {
             let since_ms = *session.soft_limit_since_ms.get_or_insert(now_ms);
             over_soft = now_ms.saturating_sub(since_ms) > limit.soft_seconds.saturating_mul(1000);
         } else {
@@ -237,6 +256,7 @@ impl Clients {
 
 #[cfg(test)]
 mod tests {
+    use super::Clients;
     use crate::session::InputUse;
     use crate::testing::Lab;
 
@@ -269,6 +289,14 @@ mod tests {
         let expected = "*3\r\n$5\r\nthird\r\n$5\r\nfirst\r\n$6\r\nsecond\r\n";
         lab.check(&[("LRANGE l 0 -1", expected)]);
         assert!(lab.store.clients.held.order.is_empty());
+    }
+
+    #[test]
+    fn http_is_logged_once_a_minute() {
+        const SECOND_NS: u64 = 1_000_000_000;
+        let mut clients = Clients::default();
+        let logged = [5, 6, 65, 66, 67, 126, 127].map(|s| clients.may_log_http(s * SECOND_NS));
+        assert_eq!(logged, [true, false, false, true, false, false, true]);
     }
 
     #[test]

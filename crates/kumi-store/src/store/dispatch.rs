@@ -256,16 +256,18 @@ impl Ctx<'_> {
         self.reply.simple("QUEUED");
     }
 
-    /// A browser that was tricked into talking to the server gets nothing, and no second line.
+    /// A browser that was tricked into talking to the server gets nothing, and no second line. The log says so at most
+    /// once a minute.
     fn close_http(&mut self) {
         let session = self.session();
         session.closing = true;
         let (conn_id, client) = (session.id, session.peer.addr.clone());
-        tracing::warn!(
-            conn_id,
-            %client,
-            "Possible SECURITY ATTACK detected: a client speaks HTTP. It is closed, and nothing more of what it sent runs."
-        );
+        if self.store.clients.may_log_http(self.now.mono_ns) {
+            tracing::warn!(
+                conn_id,
+                "Possible SECURITY ATTACK detected. It looks like somebody is sending POST or Host: commands to Redis. Connection from {client} aborted; nothing more of what it sent runs."
+            );
+        }
         self.store.effect(Effect::Close(self.session));
         self.flow = Flow::Close;
     }
