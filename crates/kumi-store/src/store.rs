@@ -449,6 +449,7 @@ impl Store {
         pending: usize,
     ) {
         outputs.clear(key);
+        let now_ms = self.now.unix_ms();
         let Some(session) = self.clients.sessions.get_mut(key) else {
             return;
         };
@@ -457,12 +458,24 @@ impl Store {
         }
         session.closing = true;
         self.telemetry.stats.output_limit_disconnections += 1;
+        let seconds = |since_ms: u64| now_ms.saturating_sub(since_ms) / 1000;
+        // Redis's words, with what CLIENT LIST shows to tell a client by.
         tracing::warn!(
-            conn_id = session.id,
-            client = %session.peer.addr,
-            name = %session.name.escape_ascii(),
             pending,
-            "Client scheduled to be closed ASAP for overcoming of output buffer limits."
+            "Client id={} addr={} laddr={} fd={} name={} age={} idle={} db={} sub={} psub={} ssub={} rbs={} user={} scheduled to be closed ASAP for overcoming of output buffer limits.",
+            session.id,
+            session.peer.addr,
+            session.peer.laddr,
+            session.peer.fd,
+            session.name.escape_ascii(),
+            seconds(session.created_ms),
+            seconds(session.last_active_ms),
+            session.db,
+            session.subscriptions.channels.len(),
+            session.subscriptions.patterns.len(),
+            session.subscriptions.shard_channels.len(),
+            session.reply_buffer.size(),
+            session.user_name.escape_ascii(),
         );
         self.effects.push(Effect::Close(key));
     }

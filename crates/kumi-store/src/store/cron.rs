@@ -189,7 +189,7 @@ impl Store {
                 session.blocked.is_some() || session.monitor || !session.subscriptions.is_empty();
             let idle_ms = now_ms.saturating_sub(session.last_active_ms);
             if timeout_ms != 0 && !exempt && idle_ms > timeout_ms {
-                tracing::debug!(conn_id = session.id, "closing an idle client");
+                tracing::debug!(conn_id = session.id, "Closing idle client");
                 self.effects.push(Effect::Close(session.key));
             }
         }

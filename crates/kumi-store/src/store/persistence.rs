@@ -117,6 +117,9 @@ impl Store {
                     if *name == *b"redis-ver" {
                         loaded.written_by = String::from_utf8_lossy(&value).into_owned();
                     }
+                    if let Some(line) = fact_line(&name, &value, now_ms / 1000) {
+                        tracing::info!("{line}");
+                    }
                     continue;
                 }
                 Part::Item(Item::Library(code)) => {
@@ -165,6 +168,11 @@ impl Store {
         self.saves.changes = self.keyspace.dirty;
         (self.saves.loaded, self.saves.loaded_expired) = (loaded.keys, loaded.expired);
         loaded.bytes = file.offset();
+        tracing::info!(
+            "Done loading RDB, keys loaded: {}, keys expired: {}.",
+            loaded.keys,
+            loaded.expired
+        );
         Ok(loaded)
     }
 
@@ -200,6 +208,21 @@ impl Store {
     pub fn save_rdb(&self, sink: &mut dyn Write) -> io::Result<()> {
         save(self, sink, &mut || Ok(()))
     }
+}
+
+/// What the log says of a fact about the writer of a file, in Redis's words.
+fn fact_line(name: &[u8], value: &[u8], now_s: u64) -> Option<String> {
+    let number = || std::str::from_utf8(value).ok()?.parse::<u64>().ok();
+    Some(match name {
+        b"redis-ver" => format!("Loading RDB produced by version {}", value.escape_ascii()),
+        b"ctime" => format!("RDB age {} seconds", now_s.saturating_sub(number()?)),
+        b"used-mem" => {
+            let megabytes = number()? as f64 / (1024.0 * 1024.0);
+            format!("RDB memory usage when created {megabytes:.2} Mb")
+        }
+        b"aof-base" if value == b"1" => "RDB is base AOF".to_owned(),
+        _ => return None,
+    })
 }
 
 /// The name in the first line of a library's code: `#!lua name=mylib`.
@@ -306,4 +329,41 @@ pub(super) fn save(
     }
     writer.finish();
     writer.flush(sink)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fact_line;
+
+    #[track_caller]
+    fn check(name: &str, value: &str, expected: Option<&str>) {
+        let line = fact_line(name.as_bytes(), value.as_bytes(), 1000);
+        assert_eq!(line.as_deref(), expected);
+    }
+
+    #[test]
+    fn facts_about_the_writer_are_logged_in_the_words_of_redis() {
+        check(
+            "redis-ver",
+            "7.2.4",
+            Some("Loading RDB produced by version 7.2.4"),
+        );
+        check(
+            "redis-ver",
+            "7\n1",
+            Some("Loading RDB produced by version 7\\n1"),
+        );
+        check("ctime", "990", Some("RDB age 10 seconds"));
+        check("ctime", "1010", Some("RDB age 0 seconds"));
+        check("ctime", "-1", None);
+        check(
+            "used-mem",
+            "1572864",
+            Some("RDB memory usage when created 1.50 Mb"),
+        );
+        check("used-mem", "", None);
+        check("aof-base", "1", Some("RDB is base AOF"));
+        check("aof-base", "0", None);
+        check("redis-bits", "64", None);
+    }
 }

@@ -101,7 +101,7 @@ impl Store {
         match &started {
             Ok(()) => {
                 self.saves.scheduled = false;
-                tracing::info!("Background saving started");
+                tracing::info!("Background saving started by pid {}", std::process::id());
             }
             Err(SnapshotError::Host(error)) => {
                 tracing::error!(%error, "Can't save in background");
