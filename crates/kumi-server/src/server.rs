@@ -87,7 +87,7 @@ pub enum ServerError {
     #[error("the data could not be saved")]
     Save(#[source] io::Error),
     /// The users of the configuration or of its ACL file are not valid. Nothing was served.
-    #[error("{reason}")]
+    #[error("Aborting Redis startup because of ACL errors: {reason}")]
     Users {
         /// Which line is wrong, and why.
         reason: String,

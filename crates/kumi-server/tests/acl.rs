@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Client, Process, text};
+use common::{Client, Process, run_to_end, text};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
@@ -154,6 +154,18 @@ fn users_live_in_the_acl_file() {
     assert_eq!(bob.line("GET shared:1"), "nil");
     assert!(bob.line("SET b:1 x").starts_with("-NOPERM"));
     stop(process);
+}
+
+#[test]
+fn a_wrong_acl_file_ends_the_start_in_the_words_of_redis() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("users.acl");
+    std::fs::write(&file, "user broken +@nonsense\n").unwrap();
+    let path = file.to_str().unwrap();
+    let (code, log, _) = run_to_end(&["--port", "0", "--unixsocket", "s", "--aclfile", path]);
+    assert_eq!(code, Some(1), "{log}");
+    let expected = format!("# Aborting Redis startup because of ACL errors: {path}:1: ");
+    assert!(log.contains(&expected), "{log}");
 }
 
 #[test]

@@ -137,6 +137,8 @@ fn files_are_refused_in_the_words_of_redis() {
         let last = output.lines().last().unwrap();
         assert!(last.contains("Fatal error loading the DB"), "{last}");
         assert!(last.contains(reason), "{reason}: {last}");
+        let of_manifest = output.contains("# *** FATAL AOF MANIFEST FILE ERROR ***");
+        assert_eq!(of_manifest, manifest.is_empty(), "{reason}: {output}");
     }
 }
 

@@ -109,6 +109,28 @@ fn turning_the_log_off_ends_its_rewrite() {
 }
 
 #[test]
+fn a_rewrite_is_logged_in_the_words_of_redis() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut server = kumi(dir.path(), &["--appendonly", "yes"]);
+    let mut client = server.connect();
+    assert_eq!(client.line("SET a 1"), "OK");
+    assert!(client.line("BGREWRITEAOF").starts_with("Background"));
+    server.wait_for_log("Background AOF rewrite finished successfully");
+    let pid = server.child.id();
+    let temporary = format!("the temporary AOF base file temp-rewriteaof-bg-{pid}.aof");
+    for expected in [
+        format!("* Background append only file rewriting started by pid {pid}"),
+        format!("* Successfully created {temporary}"),
+        format!("* Successfully renamed {temporary} into appendonly.aof.2.base.rdb"),
+        "* Removing the history file appendonly.aof.1.base.rdb in the background".into(),
+        "* Removing the history file appendonly.aof.1.incr.aof in the background".into(),
+    ] {
+        let told = server.log.iter().any(|line| line.ends_with(&expected));
+        assert!(told, "{expected}: {:#?}", server.log);
+    }
+}
+
+#[test]
 fn lines_with_the_time_are_read_by_both_servers() {
     let dir = tempfile::tempdir().unwrap();
     let args = ["--appendonly", "yes", "--aof-timestamp-enabled", "yes"];

@@ -205,6 +205,16 @@ fn saved_data_is_there_after_a_restart() {
     let mut client = Client::unix(&path.join("s"));
     assert_eq!(client.line("GET b"), "2");
     assert_eq!(client.line("DBSIZE"), "2");
+    for expected in [
+        "* Loading RDB produced by version 7.",
+        "* RDB age ",
+        "* RDB memory usage when created ",
+        "* Done loading RDB, keys loaded: 2, keys expired: 0.",
+        "* DB loaded from disk: ",
+    ] {
+        let told = restarted.log.iter().any(|line| line.contains(expected));
+        assert!(told, "{expected}: {:#?}", restarted.log);
+    }
     drop(restarted);
 
     let file = path.join("dump.rdb");

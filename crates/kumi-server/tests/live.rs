@@ -119,6 +119,21 @@ fn the_log_level_can_be_changed() {
     assert!(!told, "{after:?}");
 }
 
+#[test]
+fn http_is_logged_once_for_many_clients() {
+    let mut server = Process::start(&[]);
+    for line in ["POST / HTTP/1.1\r\n", "Host: example\r\n"] {
+        let mut client = server.connect();
+        client.send(line);
+        assert_eq!(client.read_to_end(), b"");
+    }
+    server.signal(Signal::TERM);
+    assert_eq!(server.wait().code(), Some(0));
+    let words = "# Possible SECURITY ATTACK detected. It looks like somebody is sending POST or Host: commands to Redis.";
+    let told = server.log.iter().filter(|line| line.contains(words));
+    assert_eq!(told.count(), 1, "{:#?}", server.log);
+}
+
 /// The timer of a connection in the system's table: "02" while keepalive probes are due.
 #[cfg(target_os = "linux")]
 fn timer(server_port: u16, client: &Client<TcpStream>) -> String {
@@ -396,6 +411,12 @@ fn limits_that_close_connections_are_counted_and_logged() {
         |count| count == "1",
     );
     server.wait_for_log("overcoming of output buffer limits");
+    let line = server.log.last().unwrap();
+    let words = " scheduled to be closed ASAP for overcoming of output buffer limits.";
+    assert!(
+        line.contains("# Client id=") && line.contains(words),
+        "{line}"
+    );
     server.wait_for_log("Closing client that reached max query buffer length");
 }
 

@@ -274,16 +274,17 @@ impl Place {
             return;
         }
         let mut shorter = manifest.clone();
-        shorter
-            .history
-            .retain(|part| match self.files.remove(&self.path(part)) {
+        shorter.history.retain(|part| {
+            tracing::info!("Removing the history file {} in the background", part.name);
+            match self.files.remove(&self.path(part)) {
                 Ok(()) => false,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => false,
                 Err(error) => {
                     tracing::warn!("{} cannot be removed: {error}", part.name);
                     true
                 }
-            });
+            }
+        });
         if shorter.history.len() == manifest.history.len() {
             return;
         }

@@ -366,7 +366,9 @@ impl Log {
         self.retry = Some(Retry { at_ns, wait });
         self.facts.rewrite_failures += 1;
         self.facts.last_rewrite_failed = true;
-        tracing::error!("Background AOF rewrite failed: {error}. It is tried again in {wait:?}.");
+        tracing::error!(
+            "Background AOF rewrite terminated with error: {error}. It is tried again in {wait:?}."
+        );
     }
 
     /// Writes a new base at once if it is time for one. Call it between commands, after `flush`.

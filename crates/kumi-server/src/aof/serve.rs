@@ -14,6 +14,7 @@ use kumi_store::config::Settings;
 use kumi_store::{ApplyError, LogFacts, Now, Outputs, RewriteStart, SnapshotPurpose, Store};
 use std::fs::File;
 use std::io::{self, Read};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -104,7 +105,13 @@ impl Front {
         place.remove_stale();
         rdb_file::remove_stale(&settings, true);
         // Without a manifest the RDB file is loaded; Redis would begin with no data beside it.
-        let manifest = place.read().map_err(unusable)?;
+        let manifest = place.read().map_err(|error| {
+            if error.kind() == io::ErrorKind::InvalidData {
+                // The reason follows, with the file.
+                tracing::error!("*** FATAL AOF MANIFEST FILE ERROR ***");
+            }
+            unusable(error)
+        })?;
         let continues = manifest.is_some();
         let mut found = LoadedLog::default();
         if let Some(manifest) = &manifest {
@@ -187,17 +194,21 @@ impl Front {
                 )));
             }
             tracing::warn!(
-                "{} is cut off at byte {}, before its last {} bytes: {}",
-                part.name,
-                cut.at,
-                cut.lost,
-                cut.reason
+                "!!! Warning: short read while loading the AOF file {}!!!",
+                part.name
             );
             let cut_file = place.files.open(&place.path(part)).and_then(|file| {
                 file.truncate(cut.at)?;
                 file.sync()
             });
             cut_file.map_err(|failed| error(format!("it cannot be cut off here: {failed}")))?;
+            tracing::warn!(
+                "AOF {} loaded anyway because aof-load-truncated is enabled. It is cut off at byte {}, before its last {} bytes: {}",
+                part.name,
+                cut.at,
+                cut.lost,
+                cut.reason
+            );
         }
         tracing::info!(
             "DB loaded from append only file: {:.3} seconds",
@@ -234,7 +245,7 @@ impl Front {
         // The second error says no more than the first one.
         let closed = self.close_log(engine);
         if let Err(error) = flushed.and(closed) {
-            tracing::error!("Background AOF rewrite failed: {error}");
+            tracing::error!("Background AOF rewrite terminated with error: {error}");
         }
     }
 
@@ -286,8 +297,16 @@ impl Front {
             return log.note_failure(&error, now);
         }
         let started = engine.store.start_snapshot(SnapshotPurpose::Rewrite, self);
-        if let (Err(error), Some(log)) = (started, &mut self.log.log) {
-            log.end_rewrite(None, Err(io::Error::other(error.to_string())), now);
+        match (started, &mut self.log.log) {
+            (Err(error), Some(log)) => {
+                log.end_rewrite(None, Err(io::Error::other(error.to_string())), now);
+            }
+            (Err(_), None) => {}
+            // Redis names its child here; kumi has none.
+            (Ok(()), _) => tracing::info!(
+                "Background append only file rewriting started by pid {}",
+                std::process::id()
+            ),
         }
     }
 
@@ -308,8 +327,11 @@ impl Front {
             incremental_fsync,
             key_delay_us,
             commit: Box::new(move |temporary| {
+                let (from, to) = (name_of(temporary), name_of(&path));
+                tracing::info!("Successfully created the temporary AOF base file {from}");
                 install.prepare()?;
                 rdb_file::put_in_place(temporary, &path)?;
+                tracing::info!("Successfully renamed the temporary AOF base file {from} into {to}");
                 install.run()
             }),
         })
@@ -518,6 +540,11 @@ impl Front {
         facts.enabled &= !self.log.ends;
         facts
     }
+}
+
+/// The name of a file without its directory.
+fn name_of(path: &Path) -> std::path::Display<'_> {
+    path.file_name().map_or(path, Path::new).display()
 }
 
 fn cancel_rewrite(log: &mut Log, engine: &mut EngineIo<'_>, now: Now) {
