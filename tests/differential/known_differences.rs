@@ -393,13 +393,17 @@ pub(crate) const REFUSED_DIRECTIVES: &[(&str, &str)] = &[("cluster-enabled", "ye
 ///
 /// 7.0 writes a score with 17 digits, `0.10000000000000001` and `1e+17`; 7.2 writes whole numbers as integers and others
 /// with as few digits as tell them apart, `0.1` and `100000000000000000`. What is read from both is the same number.
-/// The digits of 7.2 are tested with the encoder of replies.
-pub(crate) fn with_scores_alike(request: &Request, frame: &Frame) -> Frame {
+/// The digits of 7.2 are tested with the encoder of replies. `is_skiplist` is [`is_scan_of_skiplist`] of the answer.
+pub(crate) fn with_scores_alike(request: &Request, frame: &Frame, is_skiplist: bool) -> Frame {
     if !request.word(0).starts_with('z') && !request.word(0).starts_with("bz") {
         return frame.clone();
     }
     let again = |text: &[u8]| -> Option<Vec<u8>> {
         let text = std::str::from_utf8(text).ok()?;
+        // Both versions write 17 digits. The negative zero may have lost its sign in a listpack before.
+        if is_skiplist {
+            return (text == "-0").then(|| b"0".to_vec());
+        }
         // The negative zero is an integer in a listpack of 7.2, and "-0" in one of 7.0.
         let number: f64 = text.parse::<f64>().ok()? + 0.0;
         number.is_finite().then(|| number.to_string().into_bytes())
@@ -410,11 +414,25 @@ pub(crate) fn with_scores_alike(request: &Request, frame: &Frame) -> Frame {
         Frame::Array(items) => Frame::Array(
             items
                 .iter()
-                .map(|item| with_scores_alike(request, item))
+                .map(|item| with_scores_alike(request, item, is_skiplist))
                 .collect(),
         ),
         other => other.clone(),
     }
+}
+
+/// Whether these pages of ZSCAN are of a skiplist, whose scores both versions write alike. A member that is longer than
+/// the limit of a listpack, which no test raises, tells; other skiplists are taken for listpacks.
+pub(crate) fn is_scan_of_skiplist(request: &Request, pages: &[&Frame]) -> bool {
+    const LONGEST_IN_LISTPACK: usize = 64;
+    let has_long_member = |page: &&Frame| match page.items() {
+        Some([_, Frame::Array(strings)]) => strings
+            .chunks(2)
+            .filter_map(|element| element[0].text())
+            .any(|member| member.len() > LONGEST_IN_LISTPACK),
+        _ => false,
+    };
+    request.word(0) == "zscan" && pages.iter().any(has_long_member)
 }
 
 /// Whether the servers part ways here for a listed reason: what follows in the sequence says nothing.

@@ -90,6 +90,44 @@ impl Decimal {
     }
 }
 
+/// A double as C's `%.17g` writes it: 17 significant digits without zeros at the end, and an exponent where it is below
+/// -4 or above 16.
+pub(crate) fn format_17_digits(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() {
+        // `0`, `-0`, `inf`, `-inf`.
+        return value.to_string();
+    }
+    // One digit, a point, 16 digits, `e` and the exponent.
+    let text = format!("{:.16e}", value.abs());
+    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let digits = digits.replace('.', "");
+    let digits = digits.trim_end_matches('0');
+    let sign = if value < 0.0 { "-" } else { "" };
+    let with_point = |whole: &str, fraction: &str| match fraction {
+        "" => whole.to_owned(),
+        fraction => format!("{whole}.{fraction}"),
+    };
+    match exponent {
+        -4..=-1 => {
+            let zeros = "0".repeat(exponent.unsigned_abs() as usize - 1);
+            format!("{sign}0.{zeros}{digits}")
+        }
+        0..=16 => {
+            let length = exponent as usize + 1;
+            let padded = format!("{digits:0<length$}");
+            let (whole, fraction) = padded.split_at(length);
+            format!("{sign}{}", with_point(whole, fraction))
+        }
+        _ => {
+            let (whole, fraction) = digits.split_at(1);
+            let exponent_sign = if exponent < 0 { '-' } else { '+' };
+            let mantissa = with_point(whole, fraction);
+            format!("{sign}{mantissa}e{exponent_sign}{:02}", exponent.abs())
+        }
+    }
+}
+
 /// A floating-point text taken apart, before a precision is chosen for it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum FloatText<'a> {

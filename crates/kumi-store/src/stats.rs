@@ -92,8 +92,10 @@ impl RecentMax {
 #[derive(Debug, Default)]
 pub(crate) struct Stats {
     pub(crate) commands: Vec<CommandStats>,
-    /// By code word; see `MAX_ERROR_CODES`.
+    /// By code word: the server's own codes, and at most `MAX_ERROR_CODES` others.
     pub(crate) errors: BTreeMap<Box<[u8]>, u64>,
+    /// How many of `errors` are not the server's own codes.
+    other_codes: usize,
     pub(crate) total_errors: u64,
     pub(crate) total_commands: u64,
     pub(crate) total_connections: u64,
@@ -137,7 +139,31 @@ pub(crate) struct HostCounters {
     pub(crate) event_loop: EventLoop,
 }
 
-/// Codes beyond these are counted in the total only: a client can make codes up (by MULTI or a
+/// The codes of the server's own errors, sorted. They are listed whatever else was counted.
+const OWN_CODES: &[&[u8]] = &[
+    b"BUSY",
+    b"BUSYGROUP",
+    b"BUSYKEY",
+    b"ERR",
+    b"EXECABORT",
+    b"INVALIDOBJ",
+    b"LOADING",
+    b"MISCONF",
+    b"NOAUTH",
+    b"NOGROUP",
+    b"NOPERM",
+    b"NOPROTO",
+    b"NOSCRIPT",
+    b"NOTBUSY",
+    b"OOM",
+    b"TESTFAILED",
+    b"UNBLOCKED",
+    b"UNKILLABLE",
+    b"WRONGPASS",
+    b"WRONGTYPE",
+];
+
+/// Other codes beyond these are counted in the total only: a client can make codes up (by MULTI or a
 /// script), and statistics must not grow with them.
 const MAX_ERROR_CODES: usize = 128;
 
@@ -153,9 +179,15 @@ impl Stats {
         self.total_errors += 1;
         if let Some(count) = self.errors.get_mut(code) {
             *count += 1;
-        } else if self.errors.len() < MAX_ERROR_CODES {
-            self.errors.insert(code.into(), 1);
+            return;
         }
+        if OWN_CODES.binary_search(&code).is_err() {
+            if self.other_codes == MAX_ERROR_CODES {
+                return;
+            }
+            self.other_codes += 1;
+        }
+        self.errors.insert(code.into(), 1);
     }
 
     /// Counts a command that was refused before it ran; without a row only its error.
@@ -213,5 +245,24 @@ mod tests {
         }
         assert_eq!(stats.errors.len(), MAX_ERROR_CODES);
         assert_eq!(stats.total_errors, 1000);
+    }
+
+    #[test]
+    fn the_servers_own_codes_are_always_listed() {
+        assert!(OWN_CODES.is_sorted());
+        let mut stats = Stats::new(0);
+        stats.count_error(b"ERR");
+        for code in 0..1000 {
+            stats.count_error(format!("CODE{code}").as_bytes());
+        }
+        for code in OWN_CODES {
+            stats.count_error(code);
+        }
+        assert_eq!(stats.errors.len(), MAX_ERROR_CODES + OWN_CODES.len());
+        assert_eq!(stats.errors.get(b"ERR".as_slice()), Some(&2));
+        assert_eq!(stats.errors.get(b"WRONGTYPE".as_slice()), Some(&1));
+        stats.reset(HostCounters::default());
+        stats.count_error(b"CODE");
+        assert_eq!(stats.errors.len(), 1);
     }
 }

@@ -1,14 +1,15 @@
 //! Users as lines: of an ACL file, and of `redis.conf`.
 
+use super::rules::UNKNOWN;
 use super::user::User;
 use super::{Acl, merge_selectors};
 use crate::command::CommandIndex;
-use crate::config::split_words;
 
 /// The users of an ACL file's text.
 ///
 /// # Errors
-/// Every wrong line with its number.
+/// What is wrong, each with the number of its line. Rules are not shown, because they hold passwords; except those with
+/// an unknown command or category.
 pub(crate) fn parse(
     path: &[u8],
     text: &[u8],
@@ -23,19 +24,23 @@ pub(crate) fn parse(
             continue;
         }
         let user = match line.strip_prefix(b"user ") {
-            Some(rest) => user_line(rest, index, all_channels),
-            None => Err("line should start with user keyword".to_owned()),
+            Some(rest) => parse_user(rest, index, all_channels),
+            None => Err(vec!["line should start with user keyword".to_owned()]),
         };
         let user = user.and_then(|user| {
             if users.iter().any(|known| known.name == user.name) {
                 let name = String::from_utf8_lossy(&user.name).into_owned();
-                return Err(format!("Duplicate user '{name}' found"));
+                return Err(vec![format!("Duplicate user '{name}' found")]);
             }
             Ok(user)
         });
         match user {
             Ok(user) => users.push(user),
-            Err(reason) => errors.push_str(&format!("{path}:{}: {reason}. ", number + 1)),
+            Err(reasons) => {
+                for reason in reasons {
+                    errors.push_str(&format!("{path}:{}: {reason}. ", number + 1));
+                }
+            }
         }
     }
     if errors.is_empty() {
@@ -47,29 +52,55 @@ pub(crate) fn parse(
 /// The user of a line behind the word `user`.
 ///
 /// # Errors
-/// Which rule is wrong, and why.
+/// The name of the user, and what is wrong with the rules. Passwords are not shown.
 pub(crate) fn user_line(
     line: &[u8],
     index: &CommandIndex,
     all_channels: bool,
 ) -> Result<User, String> {
-    let words = split_words(line).ok_or("unbalanced quotes")?;
+    parse_user(line, index, all_channels).map_err(|reasons| {
+        let name = line.split(|&byte| byte == b' ').next().unwrap_or_default();
+        let name = String::from_utf8_lossy(name);
+        format!("user '{name}': {}", reasons.join("; "))
+    })
+}
+
+/// The user of a line behind the word `user`.
+///
+/// # Errors
+/// As in Redis, every rule with an unknown command or category, and why the first of the other wrong rules is wrong.
+fn parse_user(line: &[u8], index: &CommandIndex, all_channels: bool) -> Result<User, Vec<String>> {
+    let one = |reason: &str| vec![reason.to_owned()];
+    // Quotes have no meaning here: a pattern may hold one, and ACL SAVE writes it as it is.
+    let words = line.split(|&byte| byte == b' ');
+    let words: Vec<&[u8]> = words.filter(|word| !word.is_empty()).collect();
     let Some((name, rules)) = words.split_first() else {
-        return Err("a user needs a name".to_owned());
+        return Err(one("a user needs a name"));
     };
-    let rules: Vec<&[u8]> = rules.iter().map(Vec::as_slice).collect();
-    let rules = merge_selectors(&rules).map_err(|text| {
-        let text = String::from_utf8_lossy(&text).into_owned();
-        text.trim_start_matches("ERR ").to_owned()
-    })?;
-    let mut user = User::new(name.as_slice().into(), index, all_channels);
+    let rules =
+        merge_selectors(rules).map_err(|_| one("Unmatched parenthesis in selector definition"))?;
+    let mut user = User::new((*name).into(), index, all_channels);
+    let (mut reasons, mut has_other) = (Vec::new(), false);
     for rule in &rules {
-        user.apply(rule, index, all_channels).map_err(|reason| {
-            let rule = String::from_utf8_lossy(rule);
-            format!("Error in applying operation '{rule}': {reason}")
-        })?;
+        match user.apply(rule, index, all_channels) {
+            Ok(()) => {}
+            Err(UNKNOWN) => {
+                let rule = String::from_utf8_lossy(rule);
+                reasons.push(format!("Error in applying operation '{rule}': {UNKNOWN}"));
+            }
+            Err(reason) => {
+                if !has_other {
+                    reasons.push(reason.to_owned());
+                }
+                has_other = true;
+            }
+        }
     }
-    Ok(user)
+    if reasons.is_empty() {
+        Ok(user)
+    } else {
+        Err(reasons)
+    }
 }
 
 impl Acl {

@@ -4,7 +4,8 @@ use super::CATEGORIES;
 use super::user::{Hash, KeyPattern, Prefixes, READ, Selector, User, WRITE, hash};
 use crate::command::{CommandId, CommandIndex};
 
-const UNKNOWN: &str = "Unknown command or category name in ACL";
+/// The reason that may be shown with its rule: no such rule holds a password.
+pub(super) const UNKNOWN: &str = "Unknown command or category name in ACL";
 const SYNTAX: &str = "Syntax error";
 const FIRST_ARG_OF_SUBCOMMAND: &str = "Allowing first-arg of a subcommand is not supported";
 

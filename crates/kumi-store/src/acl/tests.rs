@@ -484,12 +484,51 @@ fn users_come_from_lines_and_go_back_to_them() {
             "f:1: Error in applying operation '+nosuch': Unknown command or category name in ACL. ",
         ),
         ("user u\n\nuser u", "f:3: Duplicate user 'u' found. "),
+        (
+            "user u on\nuser bob on <topsecret",
+            "f:2: The password you are trying to remove from the user does not exist. ",
+        ),
+        ("user bob on topsecret", "f:1: Syntax error. "),
+        (
+            "user bob (+get >topsecret",
+            "f:1: Unmatched parenthesis in selector definition. ",
+        ),
+        // All unknown commands, and the first of the other reasons.
+        (
+            "user bob +nosuch <topsecret topsecret -@none ~x",
+            "f:1: Error in applying operation '+nosuch': Unknown command or category name in ACL. \
+             f:1: The password you are trying to remove from the user does not exist. \
+             f:1: Error in applying operation '-@none': Unknown command or category name in ACL. ",
+        ),
     ] {
         let found = super::parse(b"f", text.as_bytes(), &lab.store.index, false);
         assert_eq!(found.map(|_| ()), Err(error.to_owned()));
     }
-    lab.store.config.set_users(vec![b"u +nosuch".to_vec()]);
-    assert!(lab.store.load_users(&mut lab.host).is_err());
+    for (line, error) in [
+        (
+            "u +nosuch",
+            "user 'u': Error in applying operation '+nosuch': Unknown command or category name in ACL",
+        ),
+        (
+            "u on <topsecret",
+            "user 'u': The password you are trying to remove from the user does not exist",
+        ),
+    ] {
+        lab.store.config.set_users(vec![line.into()]);
+        let loaded = lab.store.load_users(&mut lab.host);
+        assert_eq!(loaded, Err(error.to_owned()));
+    }
+}
+
+#[test]
+fn a_load_that_fails_shows_no_password() {
+    let mut lab = Lab::new();
+    lab.configure("aclfile", "users.acl");
+    lab.host.acl_file = b"user bob on <topsecret".to_vec();
+    assert_eq!(
+        lab.run("ACL LOAD"),
+        "-ERR users.acl:1: The password you are trying to remove from the user does not exist. WARNING: ACL errors detected, no change to the previously active ACL rules was performed\r\n"
+    );
 }
 
 #[test]

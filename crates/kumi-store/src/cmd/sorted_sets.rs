@@ -22,7 +22,8 @@ use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
 use crate::key_spec::{KeySpec, key};
 use crate::keyspace::{Edit, Look, Missing};
-use crate::types::zset::{Zset, ZsetLimits, ZsetRef};
+use crate::number::format_17_digits;
+use crate::types::zset::{Zset, ZsetEncoding, ZsetLimits, ZsetRef};
 pub(super) use add::{parse_score, parse_weight, zadd as add_scored};
 
 use add::{zadd, zincrby};
@@ -571,7 +572,12 @@ fn zrevrank(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 
 fn zscan(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     scan_elements::<Zset>(ctx, args, |zset, cursor, visit| {
+        let in_skiplist = zset.encoding() == ZsetEncoding::Skiplist;
         zset.scan(cursor, &mut |member, score| {
+            // Redis 7.2 writes the shortest digits everywhere but here.
+            if in_skiplist {
+                return visit(member, Some(format_17_digits(score).as_bytes()));
+            }
             // A score is a string here in both protocols: header, text, line end.
             let mut bulk = Vec::new();
             encode::double(&mut bulk, Protocol::Resp2, score);

@@ -94,8 +94,31 @@ impl Line {
         LoadError {
             source_name: source.clone(),
             line: self.number,
-            text: String::from_utf8_lossy(&self.text).into_owned(),
+            text: self.shown(),
             reason: reason.into(),
+        }
+    }
+
+    /// The text for an error: of a `user` line only its name, because the rules hold passwords.
+    fn shown(&self) -> String {
+        let is_blank = |byte: &u8| byte.is_ascii_whitespace();
+        // A line with unbalanced quotes has no words.
+        let bare = |piece: &[u8]| -> Vec<u8> {
+            let bytes = piece.iter().filter(|byte| !b"'\"".contains(byte));
+            bytes.copied().collect()
+        };
+        let pieces = self.text.split(is_blank).filter(|piece| !piece.is_empty());
+        let pieces: Vec<Vec<u8>> = pieces.take(2).map(bare).collect();
+        let words = match self.words.as_slice() {
+            [] => pieces.as_slice(),
+            words => words,
+        };
+        match words {
+            [directive, name, ..] if directive.eq_ignore_ascii_case(b"user") => {
+                let name = name.split(is_blank).next().unwrap_or_default();
+                format!("user {} ...", String::from_utf8_lossy(name))
+            }
+            _ => String::from_utf8_lossy(&self.text).into_owned(),
         }
     }
 }
@@ -241,7 +264,13 @@ impl Config {
             return Ok(Loaded::Nothing);
         };
         let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
-        if name.eq_ignore_ascii_case(b"user") && !values.is_empty() {
+        if name.eq_ignore_ascii_case(b"user")
+            && let Some(user) = values.first()
+        {
+            let is_blank = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0;
+            if user.iter().any(is_blank) {
+                return Err(wrong("Spaces not allowed in ACL usernames".into()));
+            }
             // A name or rule has no blanks and is not empty, so the words make the line again.
             let line = values.join(&b' ');
             let words = line.split(|&byte| byte == b' ');
@@ -267,11 +296,11 @@ impl Config {
             .iter()
             .flat_map(|text| text.split(|&byte| byte == b' '));
         let before = before.filter(|word| !word.is_empty());
-        let values: Vec<&[u8]> = before.chain(values).collect();
-        let values = TABLE[row]
+        let words = TABLE[row]
             .kind
             .words(values)
             .ok_or_else(|| wrong("wrong number of arguments".into()))?;
+        let values: Vec<&[u8]> = before.chain(words).collect();
         self.assign(row, &values, &mut Changes::default())
             .map_err(wrong)?;
         self.given[row] = true;

@@ -350,7 +350,8 @@ pub(super) fn announced_node_name(name: &[u8]) -> Result<(), &'static str> {
     }
 }
 
-/// The process title may name these between braces; `{{` is a brace.
+/// The process title may name these between braces; `{{` is a brace. As in Redis, a template that expands to nothing but
+/// spaces while the title is empty is refused.
 pub(super) fn title_template(template: &[u8]) -> Result<(), &'static str> {
     const KNOWN: [&[u8]; 7] = [
         b"title",
@@ -361,18 +362,32 @@ pub(super) fn title_template(template: &[u8]) -> Result<(), &'static str> {
         b"unixsocket",
         b"config-file",
     ];
+    /// The title is empty for this check, and outside a Redis Cluster the mode always is.
+    const EMPTY: [&[u8]; 2] = [b"title", b"server-mode"];
+    const INVALID: &str = "template format is invalid or contains unknown variables";
+    let has_text = |text: &[u8]| text.iter().any(|&byte| byte != b' ');
     let mut rest = template;
+    let mut expands = false;
     while let Some(open) = rest.iter().position(|&byte| byte == b'{') {
+        expands |= has_text(&rest[..open]);
         rest = &rest[open + 1..];
         if let Some(after) = rest.strip_prefix(b"{") {
             rest = after;
+            expands = true;
             continue;
         }
         let close = rest.iter().position(|&byte| byte == b'}');
         match close {
-            Some(close) if KNOWN.contains(&&rest[..close]) => rest = &rest[close + 1..],
-            _ => return Err("template format is invalid or contains unknown variables"),
+            Some(close) if KNOWN.contains(&&rest[..close]) => {
+                expands |= !EMPTY.contains(&&rest[..close]);
+                rest = &rest[close + 1..];
+            }
+            _ => return Err(INVALID),
         }
     }
-    Ok(())
+    if expands || has_text(rest) {
+        Ok(())
+    } else {
+        Err(INVALID)
+    }
 }

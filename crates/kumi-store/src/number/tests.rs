@@ -80,7 +80,49 @@ fn integers_format_as_the_standard_library_does() {
     assert_eq!(*format_u64(u64::MAX), *u64::MAX.to_string().as_bytes());
 }
 
+#[test]
+fn doubles_have_17_digits_as_in_c() {
+    let cases: [(f64, &str); 24] = [
+        (0.0, "0"),
+        (-0.0, "-0"),
+        (f64::INFINITY, "inf"),
+        (f64::NEG_INFINITY, "-inf"),
+        (1.0, "1"),
+        (-10.0, "-10"),
+        (1.5, "1.5"),
+        (0.1, "0.10000000000000001"),
+        (-0.3, "-0.29999999999999999"),
+        (3.3, "3.2999999999999998"),
+        (0.0001, "0.0001"),
+        (0.00012, "0.00012"),
+        (0.00001, "1.0000000000000001e-05"),
+        (0.000_762_939_453_125, "0.000762939453125"),
+        (1e16, "10000000000000000"),
+        (1e17, "1e+17"),
+        (123_456_789.125, "123456789.125"),
+        (9_007_199_254_740_992.0, "9007199254740992"),
+        (1_152_921_504_606_846_976.0, "1.152921504606847e+18"),
+        // Half way between two texts of 17 digits: the even one.
+        (2f64.powi(-25), "2.9802322387695312e-08"),
+        (1e100, "1e+100"),
+        (f64::MAX, "1.7976931348623157e+308"),
+        (f64::MIN_POSITIVE, "2.2250738585072014e-308"),
+        (1e-322, "9.8813129168249309e-323"),
+    ];
+    for (value, text) in cases {
+        assert_eq!(format_17_digits(value), text);
+    }
+}
+
 proptest! {
+    #[test]
+    fn a_double_of_17_digits_reads_back_as_it_was(bits: u64) {
+        let value = f64::from_bits(bits);
+        prop_assume!(!value.is_nan());
+        let read: f64 = format_17_digits(value).parse().expect("a number");
+        prop_assert_eq!(read.to_bits(), value.to_bits());
+    }
+
     #[test]
     fn every_integer_survives_formatting_and_parsing(value: i64, shift in 0..64u32) {
         let value = value >> shift;

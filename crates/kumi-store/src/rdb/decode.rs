@@ -230,7 +230,7 @@ fn unique(what: &'static str, new: bool) -> Result<(), RdbError> {
 }
 
 /// The name of a module's type: nine characters of six bits above ten bits of version.
-fn module_name(id: u64) -> String {
+pub(super) fn module_name(id: u64) -> String {
     const CHARACTERS: &[u8; 64] =
         b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     (0..9)

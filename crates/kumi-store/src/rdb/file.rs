@@ -4,6 +4,7 @@
 //! REDIS0010                      magic and version
 //! FA name value                  a fact ("aux"), any number of them
 //! F5 code                        a library of functions
+//! F7 module data                 what a module saved beside the keys; refused
 //! FE db  FB keys deadlines       a database, and how many keys follow
 //! FC ms  (or FD seconds)         the deadline of the next key
 //! F8 seconds  (or F9 byte)       how long the next key was idle, or how often it is used
@@ -14,6 +15,7 @@
 //! A [`FileReader`] hands out one [`Item`] at a time, so that a server can load a large file in slices. A [`FileWriter`]
 //! appends to a buffer that its owner empties.
 
+use super::decode::module_name;
 use super::read::FileInput;
 use super::value::{Builder, Built, ValueLimits, write_value};
 use super::{Compression, MAX_VERSION, RdbError, Reader, WRITTEN_VERSION, Writer, decode, kind};
@@ -65,6 +67,9 @@ pub(crate) enum Reason {
     Checksum { found: u64, expected: u64 },
     #[error("a library of functions in the form of a release candidate of Redis 7.0")]
     OldFunctions,
+    /// What a module saved beside the keys: the next save would lose it.
+    #[error("The RDB file contains AUX module data I can't load: no matching module '{0}'")]
+    ModuleAux(String),
 }
 
 /// Which server writes a version that is not supported.
@@ -258,7 +263,10 @@ impl<R: Read> FileReader<R> {
                     return Ok(Next::Part(Part::Item(Item::Library(code))));
                 }
                 opcode::FUNCTION_PRE_GA => return Err(at(start, Reason::OldFunctions)),
-                opcode::MODULE_AUX => skip_module_aux(reader).map_err(format)?,
+                opcode::MODULE_AUX => {
+                    let name = module_name(reader.length().map_err(format)?);
+                    return Err(at(start, Reason::ModuleAux(name)));
+                }
                 opcode::DATABASE => self.db = reader.length().map_err(format)?,
                 opcode::SIZES => {
                     let keys = reader.length().map_err(format)?;
@@ -329,22 +337,6 @@ fn version_of(header: &[u8; 9]) -> Option<u16> {
     };
     let digits = digits.iter().all(u8::is_ascii_digit).then_some(digits)?;
     std::str::from_utf8(digits).ok()?.parse().ok()
-}
-
-/// Skips what a module saved beside the keys. Its parts say how long they are.
-fn skip_module_aux<R: Read>(reader: &mut Reader<FileInput<R>>) -> Result<(), RdbError> {
-    const END: u64 = 0;
-    reader.length()?;
-    loop {
-        match reader.length()? {
-            END => return Ok(()),
-            1 | 2 => drop(reader.length()?),
-            3 => drop(reader.array::<4>()?),
-            4 => drop(reader.array::<8>()?),
-            5 => drop(reader.string()?),
-            _ => return Err(RdbError::Corrupt("the data of a module is malformed")),
-        }
-    }
 }
 
 /// What a writer says of a key besides its value.

@@ -105,7 +105,8 @@ fn pop_many(ctx: &mut Ctx<'_>, key: &[u8], count: &[u8]) -> CommandResult {
         return Ok(());
     }
     if count >= len {
-        if let Some(set) = keys.view::<Set>(key, Look::Quiet)? {
+        // Redis replies to this by SUNION, so it counts as a read.
+        if let Some(set) = keys.view::<Set>(key, Look::Read)? {
             reply.set(len);
             set.iter().for_each(|member| bulk(reply, member));
         }
@@ -113,7 +114,9 @@ fn pop_many(ctx: &mut Ctx<'_>, key: &[u8], count: &[u8]) -> CommandResult {
         keys.remove(key);
         keys.notify(NotifyFlags::GENERIC, "del", key);
         ctx.dirty(len);
-        ctx.propagate_as([&b"DEL"[..], key]);
+        let lazy = ctx.settings().lazyfree_server_del;
+        let verb: &[u8] = if lazy { b"UNLINK" } else { b"DEL" };
+        ctx.propagate_as([verb, key]);
         return Ok(());
     }
     let edited = keys.edit(key, Missing::Skip, |set: &mut Set| {

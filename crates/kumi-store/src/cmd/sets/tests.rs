@@ -220,6 +220,32 @@ fn writes_are_propagated_as_redis_does() {
 }
 
 #[test]
+fn a_set_that_spop_empties_is_propagated_as_redis_frees_it() {
+    let mut lab = Lab::new();
+    lab.configure("lazyfree-lazy-server-del", "yes");
+    lab.check_writes(&[
+        ("SADD s 1 2", &["SADD s 1 2"]),
+        ("SPOP s 2", &["UNLINK s"]),
+        ("SADD s 1", &["SADD s 1"]),
+        ("SPOP s", &["SREM s 1"]),
+    ]);
+    lab.configure("lazyfree-lazy-server-del", "no");
+    lab.check_writes(&[("SADD s 1 2", &["SADD s 1 2"]), ("SPOP s 9", &["DEL s"])]);
+}
+
+#[test]
+fn spop_counts_a_hit_where_it_returns_the_whole_set() {
+    let mut lab = Lab::new();
+    lab.run("SADD s 1 2 3");
+    for (line, hits) in [("SPOP s", 0), ("SPOP s 1", 0), ("SPOP s 1", 1)] {
+        lab.run(line);
+        assert_eq!(lab.store.keyspace.stats.hits, hits, "after {line}");
+    }
+    lab.run("SPOP s 1");
+    assert_eq!(lab.store.keyspace.stats.misses, 0);
+}
+
+#[test]
 fn random_members_end_with_the_output_limit() {
     let mut lab = Lab::new();
     lab.configure("client-output-buffer-limit", "normal 100kb 0 0");

@@ -202,6 +202,29 @@ fn random_members_and_scans_come_in_every_form() {
 }
 
 #[test]
+fn a_scan_of_a_skiplist_shows_17_digits() {
+    let scanned = |score: &str| format!("*2\r\n$1\r\n0\r\n*2\r\n$1\r\na\r\n{score}\r\n");
+    let mut lab = Lab::new();
+    lab.run("ZADD z 0.1 a");
+    assert_eq!(lab.run("ZSCAN z 0"), scanned("$3\r\n0.1"));
+    lab.run("CONFIG SET zset-max-listpack-entries 0");
+    for (score, shown) in [
+        ("0.1", "$19\r\n0.10000000000000001"),
+        ("1e17", "$5\r\n1e+17"),
+        ("1152921504606846976", "$21\r\n1.152921504606847e+18"),
+        ("3", "$1\r\n3"),
+        ("-inf", "$4\r\n-inf"),
+    ] {
+        lab.run("DEL z");
+        lab.run(&format!("ZADD z {score} a"));
+        assert_eq!(lab.run("OBJECT ENCODING z"), "$8\r\nskiplist\r\n");
+        assert_eq!(lab.run("ZSCAN z 0"), scanned(shown), "{score}");
+    }
+    lab.run("ZADD z 0.1 a");
+    assert_eq!(lab.run("ZSCORE z a"), "$3\r\n0.1\r\n");
+}
+
+#[test]
 fn encodings_follow_the_configuration() {
     let mut lab = Lab::new();
     lab.run("ZADD z 1 a");

@@ -140,6 +140,8 @@ fn lines_of_save_add_up_and_an_empty_one_removes_all() {
         ("", "3600 1 300 100 60 10000"),
         ("save 900 1", "900 1"),
         ("save 900 1\nsave 60 5 30 9", "900 1 60 5 30 9"),
+        ("save \"900 1\"\nsave \"60 5 30 9\"", "900 1 60 5 30 9"),
+        ("save 900 1\nsave", "900 1"),
         ("save 900 1\nsave \"\"", ""),
         ("save 900 1\nsave \"\"\nsave 5 6", "5 6"),
     ] {
@@ -150,6 +152,47 @@ fn lines_of_save_add_up_and_an_empty_one_removes_all() {
             Some(expected.as_bytes().to_vec()),
             "{text:?}"
         );
+    }
+}
+
+#[test]
+fn flags_of_save_add_up_too() {
+    let line = parse_command_line(&["--save", "3600 1", "--save", "60 1000"]);
+    let mut config = Config::new();
+    let loaded = config.load_text(&line.options, &Source::CommandLine, &mut |_| Ok(Vec::new()));
+    assert_eq!(loaded, Ok(()));
+    assert_eq!(shown(&config, "save"), "3600 1 60 1000");
+}
+
+#[test]
+fn the_name_of_a_user_has_no_spaces() {
+    let reason = "Spaces not allowed in ACL usernames";
+    check_error("user 'alice on +@all'", 1, reason);
+    let line = parse_command_line(&["--user", "alice on >topsecret +@all"]);
+    let error = Config::new()
+        .load_text(&line.options, &Source::CommandLine, &mut |_| Ok(Vec::new()))
+        .expect_err("a name with spaces");
+    assert_eq!(error.reason, reason);
+    assert_eq!(error.text, "user alice ...");
+    // A flag and its value in one argument are a line.
+    let line = parse_command_line(&["--user alice on +@all"]);
+    let mut config = Config::new();
+    let loaded = config.load_text(&line.options, &Source::CommandLine, &mut |_| Ok(Vec::new()));
+    assert_eq!(loaded, Ok(()));
+    assert_eq!(config.users(), [b"alice on +@all"]);
+}
+
+#[test]
+fn the_error_of_a_user_line_shows_no_password() {
+    for (text, line) in [
+        ("user me on\nUser me on >topsecret", 2),
+        ("user me on '>topsecret", 1),
+        ("\nuser 'me on >topsecret", 2),
+        ("\"user\" me on \">topsecret", 1),
+    ] {
+        let error = load(&mut Config::new(), text).expect_err(text);
+        assert_eq!((error.line, error.text.as_str()), (line, "user me ..."));
+        assert!(!error.to_string().contains("topsecret"), "{error}");
     }
 }
 

@@ -110,11 +110,20 @@ fn wrong_names_and_values_get_the_texts_of_redis() {
         "save nosave",
         "shutdown options SAVE and NOSAVE can't be used simultaneously",
     );
-    check_reason(
-        "proc-title-template",
+    for template in [
         "{foo}",
-        "template format is invalid or contains unknown variables",
-    );
+        "{title",
+        "",
+        " ",
+        "{title}",
+        "{title} {server-mode}",
+    ] {
+        check_reason(
+            "proc-title-template",
+            template,
+            "template format is invalid or contains unknown variables",
+        );
+    }
     check_reason(
         "bind",
         "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17",
@@ -156,6 +165,8 @@ fn values_are_shown_in_the_form_of_redis() {
         "normal 0 0 0 slave 1048576 1024 5 pubsub 1 2 3",
     );
     check_shown("proc-title-template", "{{x} {title}", "{{x} {title}");
+    check_shown("proc-title-template", "{title}{{", "{title}{{");
+    check_shown("proc-title-template", "{port}", "{port}");
 }
 
 #[test]

@@ -111,9 +111,29 @@ fn old_files_have_no_checksum_and_seconds() {
 }
 
 #[test]
-fn what_modules_and_functions_left_is_passed_over() {
+fn data_of_modules_beside_the_keys_is_refused_by_name() {
+    // "ft_index0" version 2: nine times six bits, then ten.
+    let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let name = b"ft_index0".iter().fold(0u64, |bits, character| {
+        let index = alphabet.iter().position(|other| other == character);
+        bits << 6 | index.expect("it is in the alphabet") as u64
+    });
+    // Before the keys and after them.
+    for when in [1, 2] {
+        let mut file = b"REDIS0010\xf7\x81".to_vec();
+        file.extend((name << 10 | 2).to_be_bytes());
+        file.extend([2, when, 5, 2, b'h', b'i', 0]);
+        file.extend(b"\x00\x01k\x01v\xff\0\0\0\0\0\0\0\0");
+        assert_eq!(
+            load(&file).map(|_| ()),
+            Err("at byte 9: The RDB file contains AUX module data I can't load: no matching module 'ft_index0'".to_owned())
+        );
+    }
+}
+
+#[test]
+fn libraries_of_functions_are_handed_over() {
     let mut file = b"REDIS0010".to_vec();
-    file.extend(b"\xf7\x01\x02\x05\x03\x00\x00\x80\x3f\x05\x02hi\x00");
     file.extend(b"\xf5\x13#!lua name=lib\nrest");
     file.extend(b"\x00\x01k\x01v\xff\0\0\0\0\0\0\0\0");
     let (_, loaded) = load(&file).expect("it loads");

@@ -192,7 +192,8 @@ fn libraries_come_back_from_a_dump() {
 fn a_long_function_is_shown_and_killed() {
     let mut lab = Lab::new();
     lab.function(&["LOAD", LIBRARY]);
-    lab.configure("busy-reply-threshold", "0");
+    lab.configure("busy-reply-threshold", "1");
+    lab.host.tick_ns = 100_000;
     let other = lab.connect();
     lab.host.meanwhile = vec![
         (other, "GET a"),
@@ -208,7 +209,7 @@ fn a_long_function_is_shown_and_killed() {
         "{reply}"
     );
     let busy = "-BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE.\r\n";
-    let running = "*6\r\n$4\r\nname\r\n$4\r\nloop\r\n$7\r\ncommand\r\n*3\r\n$5\r\nFCALL\r\n$4\r\nloop\r\n$1\r\n0\r\n$11\r\nduration_ms\r\n:10\r\n";
+    let running = "*6\r\n$4\r\nname\r\n$4\r\nloop\r\n$7\r\ncommand\r\n*3\r\n$5\r\nFCALL\r\n$4\r\nloop\r\n$1\r\n0\r\n$11\r\nduration_ms\r\n:11\r\n";
     let replies = lab.received(other);
     assert!(
         replies.starts_with(&format!("{busy}*4\r\n$14\r\nrunning_script\r\n{running}")),
