@@ -85,7 +85,10 @@ fn parse_user(line: &[u8], index: &CommandIndex, all_channels: bool) -> Result<U
         match user.apply(rule, index, all_channels) {
             Ok(()) => {}
             Err(UNKNOWN) => {
-                let rule = String::from_utf8_lossy(rule);
+                // A selector may hold passwords besides.
+                let is_selector = rule.first() == Some(&b'(');
+                let shown: &[u8] = if is_selector { b"(...)" } else { rule };
+                let rule = String::from_utf8_lossy(shown);
                 reasons.push(format!("Error in applying operation '{rule}': {UNKNOWN}"));
             }
             Err(reason) => {

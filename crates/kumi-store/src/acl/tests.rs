@@ -453,6 +453,7 @@ fn users_come_from_lines_and_go_back_to_them() {
     let mut lab = Lab::new();
     lab.store.config.set_users(vec![
         b"u on nopass ~a* +get (+set ~b)".to_vec(),
+        b"v off ~a\"b ~'".to_vec(),
         b"default off nopass +@all ~*".to_vec(),
     ]);
     lab.store.load_users(&mut lab.host).expect("valid users");
@@ -468,6 +469,7 @@ fn users_come_from_lines_and_go_back_to_them() {
         [
             "default off nopass sanitize-payload ~* resetchannels +@all",
             "u on nopass sanitize-payload ~a* resetchannels -@all +get (~b resetchannels -@all +set)",
+            "v off sanitize-payload ~a\"b ~' resetchannels -@all",
         ]
     );
     let text = lab.store.acl.file_text();
@@ -492,6 +494,10 @@ fn users_come_from_lines_and_go_back_to_them() {
         (
             "user bob (+get >topsecret",
             "f:1: Unmatched parenthesis in selector definition. ",
+        ),
+        (
+            "user bob (+nosuch >topsecret)",
+            "f:1: Error in applying operation '(...)': Unknown command or category name in ACL. ",
         ),
         // All unknown commands, and the first of the other reasons.
         (
