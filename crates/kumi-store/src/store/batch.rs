@@ -2,9 +2,9 @@
 //! executed one after the other.
 //!
 //! ```text
-//! front:  decode a request -> Store::plan       finds the row, hashes the keys, prefetches buckets
+//! front:  decode a request -> Store::plan       finds the row, hashes the keys
 //!         ... as long as there are whole requests
-//! front:  Store::execute_batch                  prefetches entries, streams and members, then executes in order
+//! front:  Store::execute_batch                  prefetches buckets, entries, streams and members, then executes in order
 //! ```
 //!
 //! The plan holds hints only: hashes, and the row a name stands for. Everything that a command can
@@ -65,7 +65,7 @@ impl Store {
             if let Some(name) = args.get(1)
                 && first_hint < MAX_HINTS
             {
-                self.keyspace.prefetch_bucket(db, name);
+                self.keyspace.hash_ahead(db, name);
             }
             return !row.has(flag::CHANGES_INPUT);
         }
@@ -75,7 +75,7 @@ impl Store {
             }
             for position in spec.positions(args).into_iter().flatten() {
                 if let Some(name) = args.get(position) {
-                    self.keyspace.prefetch_bucket(db, name);
+                    self.keyspace.hash_ahead(db, name);
                 }
             }
         }
