@@ -258,6 +258,7 @@ impl Session {
         }
     }
 
+    #[inline]
     pub(crate) fn class(&self) -> Class {
         if self.subscriptions.is_empty() {
             Class::Normal
@@ -307,7 +308,15 @@ impl Session {
         self.name_bytes -= booked_bytes(name);
     }
 
+    /// Whether the session has no state by which some commands are refused or queued: MULTI, MONITOR, and subscriptions
+    /// in RESP2.
+    #[inline]
+    pub(crate) fn takes_any_command(&self) -> bool {
+        self.multi.is_none() && !self.monitor && !self.in_subscribe_mode()
+    }
+
     /// In RESP2 a subscribed client may only manage its subscriptions.
+    #[inline]
     pub(crate) fn in_subscribe_mode(&self) -> bool {
         self.protocol == Protocol::Resp2 && !self.subscriptions.is_empty()
     }
@@ -368,6 +377,7 @@ impl Sessions {
         self.slots[key.slot as usize].take()
     }
 
+    #[inline]
     pub(crate) fn get(&self, key: SessionKey) -> Option<&Session> {
         self.slots
             .get(key.slot as usize)?
@@ -375,6 +385,7 @@ impl Sessions {
             .filter(|session| session.key == key)
     }
 
+    #[inline]
     pub(crate) fn get_mut(&mut self, key: SessionKey) -> Option<&mut Session> {
         self.slots
             .get_mut(key.slot as usize)?
