@@ -7,6 +7,7 @@ mod reply_buffer;
 use crate::acl::UserId;
 use crate::command::CommandId;
 use crate::store::LogWait;
+use crate::store::batch::Resolved;
 use crate::waiting::KeyWait;
 use kumi_resp::{OwnedArgs, Protocol};
 pub(crate) use reply_buffer::{ReplyBuffer, ResizePolicy};
@@ -169,8 +170,8 @@ pub(crate) struct Session {
     pub(crate) created_ms: u64,
     pub(crate) last_active_ms: u64,
     pub(crate) last_command: Option<CommandId>,
-    /// The row of the request that was decoded last, which the next one often has too.
-    pub(crate) last_planned: Option<CommandId>,
+    /// The row of a request that was decoded before, which the next one often has too.
+    pub(crate) last_planned: Option<Resolved>,
     pub(crate) db: usize,
     pub(crate) protocol: Protocol,
     pub(crate) authenticated: bool,

@@ -1,3 +1,4 @@
+use super::packed;
 use crate::store::Flow;
 use crate::testing::Lab;
 use kumi_resp::{Batch, Limits, encode};
@@ -184,6 +185,54 @@ fn keys_are_tracked_from_the_next_command_of_a_run_on() {
     let answer = send(&mut lab, &lines);
     let expected = "+OK\r\n+OK\r\n$1\r\n2\r\n+OK\r\n>2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\na\r\n";
     assert!(answer.ends_with(expected), "{answer}");
+}
+
+#[test]
+fn no_two_names_are_packed_alike() {
+    let names = [
+        "",
+        "a",
+        "\0",
+        "\0a",
+        "get",
+        "GET",
+        "getrang",
+        "getrange",
+        "getrange\0",
+        "sismember",
+        "123456789012345",
+    ];
+    for (index, name) in names.iter().enumerate() {
+        for other in &names[index + 1..] {
+            assert_ne!(
+                packed(name.as_bytes()),
+                packed(other.as_bytes()),
+                "{name:?} {other:?}"
+            );
+        }
+        assert!(packed(name.as_bytes()).is_some(), "{name:?}");
+    }
+    assert_eq!(packed(b"1234567890123456"), None);
+}
+
+#[test]
+fn names_that_alternate_are_told_apart() {
+    check_run(&[
+        "GET a",
+        "get a",
+        "GETRANGE a 0 0",
+        "GET a",
+        "GET",
+        "GETDEL b",
+        "SISMEMBER s m",
+        "SISMEMBER s n",
+        "SMISMEMBER s m",
+        "CLIENT GETNAME",
+        "CLIENT NO-TOUCH off",
+        "CLIENT",
+        "OBJECT ENCODING a",
+        "OBJECT REFCOUNT a",
+    ]);
 }
 
 #[test]
