@@ -59,7 +59,7 @@ impl Keyspace {
     ) {
         let table = &self.dbs[db].table;
         let mut targets: [Option<(&dyn Members, u64)>; MAX_MEMBERS] = [None; MAX_MEMBERS];
-        let mut count = 0;
+        let (mut count, mut steps) = (0, 0);
         for (hint, member) in members.take(MAX_MEMBERS) {
             let entry = self.hints.hash_at(hint).and_then(|it| table.candidate(it));
             let members = entry.and_then(Entry::boxed).and_then(Value::members);
@@ -68,9 +68,10 @@ impl Keyspace {
             {
                 targets[count] = Some((members, hash));
                 count += 1;
+                steps = steps.max(members.steps());
             }
         }
-        for step in Step::ALL {
+        for step in Step::ALL.into_iter().take(steps) {
             for (members, hash) in targets[..count].iter().flatten() {
                 members.lines(*hash, step, &mut entry::prefetch_address);
             }
