@@ -25,6 +25,7 @@ pub struct Now {
 
 impl Now {
     /// Wall clock in milliseconds, the unit of deadlines.
+    #[inline]
     #[must_use]
     pub fn unix_ms(self) -> u64 {
         self.unix_us / 1000

@@ -209,17 +209,20 @@ impl Outputs {
 
     /// Memory of all chunks with output in them, and of shared values that only the output holds as of the last
     /// `Outputs::count_shared`. Values that the data set holds too count there.
+    #[inline]
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
         self.own_bytes() + self.pool.orphan_bytes
     }
 
     /// The same with all shared values, each as often as it waits: what `omem` and `obl` of all clients are together.
+    #[inline]
     #[must_use]
     pub(crate) fn waiting_bytes(&self) -> usize {
         self.own_bytes() + self.pool.shared_bytes
     }
 
+    #[inline]
     fn own_bytes(&self) -> usize {
         self.pool.in_use() + self.slots.capacity() * size_of::<Output>()
     }
@@ -254,6 +257,7 @@ impl Outputs {
 
     /// A command of the session begins; it may have `limit` bytes waiting in all. Returns the slot
     /// that [`Outputs::running`] takes.
+    #[inline]
     pub(crate) fn begin(&mut self, key: SessionKey, limit: usize) -> usize {
         let slot = self.slot(key);
         let output = &mut self.slots[slot];
@@ -265,6 +269,7 @@ impl Outputs {
 
     /// The command ended: its late pushes follow its reply. Returns the bytes that waited when the
     /// limit was passed, if it was; then all output is gone and the session has to be closed.
+    #[inline]
     pub(crate) fn end(&mut self, slot: usize) -> Option<usize> {
         let output = &mut self.slots[slot];
         output.running = false;
@@ -335,6 +340,7 @@ impl Outputs {
         output.pending()
     }
 
+    #[inline]
     fn get(&self, key: SessionKey) -> Option<&Output> {
         self.slots
             .get(key.slot as usize)
@@ -342,21 +348,28 @@ impl Outputs {
     }
 
     /// The slot of a session. What an earlier session left there is dropped.
+    #[inline]
     fn slot(&mut self, key: SessionKey) -> usize {
+        if self.get(key).is_none() {
+            self.take_slot(key);
+        }
+        key.slot as usize
+    }
+
+    #[cold]
+    fn take_slot(&mut self, key: SessionKey) {
         let slot = key.slot as usize;
         if self.slots.len() <= slot {
             self.slots.resize_with(slot + 1, Output::default);
         }
-        if self.slots[slot].key != Some(key) {
-            if let Some(earlier) = self.slots[slot].key {
-                self.remove(earlier);
-            }
-            self.slots[slot].key = Some(key);
+        if let Some(earlier) = self.slots[slot].key {
+            self.remove(earlier);
         }
-        slot
+        self.slots[slot].key = Some(key);
     }
 }
 
+#[inline]
 fn matching(slots: &mut [Output], key: SessionKey) -> Option<&mut Output> {
     slots
         .get_mut(key.slot as usize)

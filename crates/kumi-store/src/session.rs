@@ -7,6 +7,7 @@ mod reply_buffer;
 use crate::acl::UserId;
 use crate::command::CommandId;
 use crate::store::LogWait;
+use crate::store::batch::Resolved;
 use crate::waiting::KeyWait;
 use kumi_resp::{OwnedArgs, Protocol};
 pub(crate) use reply_buffer::{ReplyBuffer, ResizePolicy};
@@ -169,8 +170,8 @@ pub(crate) struct Session {
     pub(crate) created_ms: u64,
     pub(crate) last_active_ms: u64,
     pub(crate) last_command: Option<CommandId>,
-    /// The row of the request that was decoded last, which the next one often has too.
-    pub(crate) last_planned: Option<CommandId>,
+    /// The row of a request that was decoded before, which the next one often has too.
+    pub(crate) last_planned: Option<Resolved>,
     pub(crate) db: usize,
     pub(crate) protocol: Protocol,
     pub(crate) authenticated: bool,
@@ -258,6 +259,7 @@ impl Session {
         }
     }
 
+    #[inline]
     pub(crate) fn class(&self) -> Class {
         if self.subscriptions.is_empty() {
             Class::Normal
@@ -307,7 +309,15 @@ impl Session {
         self.name_bytes -= booked_bytes(name);
     }
 
+    /// Whether the session has no state by which some commands are refused or queued: MULTI, MONITOR, and subscriptions
+    /// in RESP2.
+    #[inline]
+    pub(crate) fn takes_any_command(&self) -> bool {
+        self.multi.is_none() && !self.monitor && !self.in_subscribe_mode()
+    }
+
     /// In RESP2 a subscribed client may only manage its subscriptions.
+    #[inline]
     pub(crate) fn in_subscribe_mode(&self) -> bool {
         self.protocol == Protocol::Resp2 && !self.subscriptions.is_empty()
     }
@@ -368,6 +378,7 @@ impl Sessions {
         self.slots[key.slot as usize].take()
     }
 
+    #[inline]
     pub(crate) fn get(&self, key: SessionKey) -> Option<&Session> {
         self.slots
             .get(key.slot as usize)?
@@ -375,6 +386,7 @@ impl Sessions {
             .filter(|session| session.key == key)
     }
 
+    #[inline]
     pub(crate) fn get_mut(&mut self, key: SessionKey) -> Option<&mut Session> {
         self.slots
             .get_mut(key.slot as usize)?

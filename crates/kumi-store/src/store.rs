@@ -424,9 +424,15 @@ impl Store {
     }
 
     /// Puts a session on the list of those with output, and checks its limit.
-    #[inline]
     pub(crate) fn list_output(&mut self, outputs: &mut Outputs, key: SessionKey) {
         let pending = outputs.list(key);
+        self.check_output(outputs, key, pending);
+    }
+
+    /// Brings the memory of the output up to date, and checks the limits after a session got output. `pending` is what
+    /// waits for it now.
+    #[inline]
+    fn check_output(&mut self, outputs: &mut Outputs, key: SessionKey, pending: usize) {
         self.note_output(outputs);
         self.check_client_memory();
         if self.clients.may_exceed_limit(pending) {
@@ -434,6 +440,7 @@ impl Store {
         }
     }
 
+    #[inline(never)]
     fn check_output_limit(&mut self, outputs: &mut Outputs, key: SessionKey, pending: usize) {
         let (settings, now_ms) = (self.config.settings(), self.now.unix_ms());
         if self.clients.exceeds_limit(key, pending, settings, now_ms) {
@@ -486,7 +493,16 @@ impl Store {
 
     /// After a command or an expiry slice: events and invalidations go out, broken watches reach their
     /// sessions, large leftovers leave. `actor` is the session whose command it was.
+    #[inline]
     fn settle(&mut self, outputs: &mut Outputs, actor: Option<Actor>) {
+        let keyspace = &self.keyspace;
+        if keyspace.has_events() || keyspace.has_garbage() || !keyspace.watchers.is_empty() {
+            self.settle_changes(outputs, actor);
+        }
+    }
+
+    #[inline(never)]
+    fn settle_changes(&mut self, outputs: &mut Outputs, actor: Option<Actor>) {
         if self.keyspace.has_events() {
             self.deliver_events(outputs, actor);
         }

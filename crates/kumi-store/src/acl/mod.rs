@@ -89,6 +89,7 @@ impl Acl {
         self.names.get(name).copied()
     }
 
+    #[inline]
     pub(crate) fn get(&self, id: UserId) -> Option<&User> {
         self.slots.get(id.0 as usize)?.as_ref()
     }

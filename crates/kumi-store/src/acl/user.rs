@@ -185,6 +185,7 @@ impl Selector {
         self.first_args.clear();
     }
 
+    #[inline]
     pub(crate) fn is_unrestricted(&self) -> bool {
         self.all_commands && self.all_keys && self.all_channels
     }

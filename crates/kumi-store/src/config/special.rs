@@ -61,6 +61,7 @@ pub struct ReplicaOf {
 }
 
 impl OutputLimits {
+    #[inline]
     pub(crate) fn of(&self, class: Class) -> OutputLimit {
         match class {
             Class::Normal => self.normal,

@@ -78,6 +78,7 @@ pub(crate) struct Keys<'a> {
 }
 
 impl<'a> Keys<'a> {
+    #[inline]
     pub(super) fn new(keyspace: &'a mut Keyspace, db: usize, now_ms: u64, touch: bool) -> Self {
         Self {
             keyspace,
@@ -353,6 +354,7 @@ impl<'a> Keys<'a> {
     }
 
     /// Queues a notification about a key of this database.
+    #[inline]
     pub(crate) fn notify(&mut self, class: NotifyFlags, name: &'static str, key: &[u8]) {
         self.keyspace.notify(self.db, class, name, key);
     }
@@ -427,7 +429,6 @@ impl<'a> Keys<'a> {
     /// Replaces the value of a live entry.
     #[inline]
     fn replace(&mut self, hash: u64, position: Position, value: NewValue<'_>, expiry: Expiry) {
-        self.keyspace.changing = true;
         let db = &mut self.keyspace.dbs[self.db];
         let entry = db.table.at_mut(position);
         let access = &self.keyspace.access;
@@ -435,12 +436,16 @@ impl<'a> Keys<'a> {
         let before = entry.deadline();
         let after = expiry.after(before);
         // Most overwrites change neither the deadline nor any size.
-        if before == after
-            && let NewValue::Bytes(bytes) = value
-            && entry.overwrite(bytes)
-        {
+        let overwritten = before == after
+            && match value {
+                NewValue::Bytes(bytes) => entry.overwrite(bytes),
+                NewValue::Int(number) => entry.set_int(number),
+                _ => false,
+            };
+        if overwritten {
             return;
         }
+        self.keyspace.changing = true;
         let before_bytes = entry.heap_bytes();
         if before != after {
             entry.set_deadline(after);

@@ -248,7 +248,7 @@ impl Entry {
         if bytes.len() > INLINE_MAX {
             return false;
         }
-        let value = Tail::new(NewValue::Bytes(bytes));
+        let value = Tail::Inline { bytes, raw: false };
         let header = self.header();
         let is_alike = header.with_value(&value) == header;
         if is_alike {
@@ -258,6 +258,7 @@ impl Entry {
     }
 
     /// Stores a number in place if the value is one already; says whether it was.
+    #[inline]
     pub(crate) fn set_int(&mut self, number: i64) -> bool {
         let header = self.header();
         if header.kind() != KIND_INT {

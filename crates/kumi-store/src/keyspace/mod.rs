@@ -331,6 +331,7 @@ impl Keyspace {
     }
 
     /// Opens the door to one database.
+    #[inline]
     pub(crate) fn keys(&mut self, db: usize, now_ms: u64, touch: bool) -> Keys<'_> {
         Keys::new(self, db, now_ms, touch)
     }
@@ -389,10 +390,19 @@ impl Keyspace {
         self.signal(db, key, Change::Written);
     }
 
-    /// As [`Keyspace::signal_modified`] for any change.
+    /// As [`Keyspace::signal_modified`] for any change. The totals stay as they are if `changing` is not set: a value was
+    /// overwritten by one of the same size.
     fn signal(&mut self, db: usize, key: &[u8], change: Change) {
-        self.recount(db);
-        self.changing = false;
+        if self.changing {
+            self.recount(db);
+            self.changing = false;
+        }
+        let data = &self.dbs[db];
+        // A random draw of eviction may have listed the bounds of deadlines meanwhile.
+        debug_assert!(
+            data.counted == data.count() || data.deadlines.len() > 0,
+            "the totals are up to date"
+        );
         if !self.watchers.is_empty() {
             let table = &self.dbs[db].table;
             self.watchers
@@ -480,14 +490,18 @@ impl Keyspace {
     }
 
     /// Queues a notification if its class is on and there is a subscriber.
+    #[inline]
     pub(crate) fn notify(&mut self, db: usize, class: NotifyFlags, name: &'static str, key: &[u8]) {
         if self.has_listeners && self.notify.publishes(class) {
-            self.events.push(Happening::Event(KeyEvent {
-                db,
-                name,
-                key: key.into(),
-            }));
+            self.push_event(db, name, key);
         }
+    }
+
+    #[inline(never)]
+    fn push_event(&mut self, db: usize, name: &'static str, key: &[u8]) {
+        let key = key.into();
+        let event = KeyEvent { db, name, key };
+        self.events.push(Happening::Event(event));
     }
 
     pub(crate) fn has_events(&self) -> bool {
@@ -591,6 +605,7 @@ impl Keyspace {
         for &(deadline, hash) in &due {
             self.dbs[db].deadline_sum -= u128::from(deadline);
             if let Some(position) = self.dbs[db].table.find_due(hash, deadline) {
+                self.changing = true;
                 let entry = self.dbs[db].table.remove_at(position);
                 self.dbs[db].entry_bytes -= entry.heap_bytes();
                 self.after_expiry(db, entry);

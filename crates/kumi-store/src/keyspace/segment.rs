@@ -149,14 +149,23 @@ impl Segment {
         prefetch(&self.len);
     }
 
-    /// The entry that a search for this hash looks at first, if it is in its home bucket.
+    /// The entry that a search for this hash looks at first, if it is in a bucket.
     #[inline]
     pub(super) fn candidate(&self, hash: u64) -> Option<&Entry> {
-        let bucket = &self.buckets[home(hash)];
-        let matching = bucket.matching(tag(hash));
-        match matching {
+        let (bucket, tag) = (home(hash), tag(hash));
+        let home = &self.buckets[bucket];
+        let own = home.matching(tag) & !home.links;
+        if own != 0 {
+            return home.slots[own.trailing_zeros() as usize].as_ref();
+        }
+        if home.links & OVERFLOWED == 0 {
+            return None;
+        }
+        let after = &self.buckets[next(bucket)];
+        let guests = after.matching(tag) & after.links;
+        match guests {
             0 => None,
-            _ => bucket.slots[matching.trailing_zeros() as usize].as_ref(),
+            _ => after.slots[guests.trailing_zeros() as usize].as_ref(),
         }
     }
 

@@ -70,6 +70,7 @@ impl Pool {
     }
 
     /// Capacity of the chunks that sessions hold, and the lists of those around shared values: each has a chunk before it.
+    #[inline]
     pub(super) fn in_use(&self) -> usize {
         self.bytes - self.spare_bytes + self.shared_chunks * 2 * size_of::<Chunk>()
     }
@@ -169,6 +170,7 @@ impl Buffer {
         self.len() - self.sent
     }
 
+    #[inline]
     pub(super) fn set_limit(&mut self, limit: usize) {
         self.limit = limit;
     }
@@ -187,11 +189,13 @@ impl Buffer {
     }
 
     /// Whether the budget is used up, so that nothing more is kept.
+    #[inline]
     pub(crate) fn is_over_limit(&self) -> bool {
         self.overflow.is_some()
     }
 
     /// Ends the budget; returns what waited when it was passed.
+    #[inline]
     pub(super) fn take_overflow(&mut self) -> Option<usize> {
         self.limit = usize::MAX;
         self.overflow.take()
@@ -326,6 +330,7 @@ impl Buffer {
     }
 
     /// Drops what was written since [`Buffer::discard_from_here`]; what follows is kept.
+    #[inline]
     pub(crate) fn end_discard(&mut self, pool: &mut Pool) {
         if let Some(mark) = self.discard_from.take()
             && self.overflow.is_none()

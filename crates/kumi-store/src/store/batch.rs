@@ -2,9 +2,9 @@
 //! executed one after the other.
 //!
 //! ```text
-//! front:  decode a request -> Store::plan       finds the row, hashes the keys, prefetches buckets
+//! front:  decode a request -> Store::plan       finds the row, hashes the keys
 //!         ... as long as there are whole requests
-//! front:  Store::execute_batch                  prefetches entries, streams and members, then executes in order
+//! front:  Store::execute_batch                  prefetches buckets, entries, streams and members, then executes in order
 //! ```
 //!
 //! The plan holds hints only: hashes, and the row a name stands for. Everything that a command can
@@ -24,6 +24,13 @@ const MAX_HINTS: usize = 256;
 /// The most requests of a run: their keys' cache lines have to stay in the cache until they are
 /// used.
 pub const MAX_BATCH_REQUESTS: usize = 64;
+
+/// The row of a request, and the name it was sent with, packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Resolved {
+    name: [u64; 2],
+    id: CommandId,
+}
 
 /// In a run of fewer requests, loading members ahead costs more than it saves.
 const LEAST_MEMBERS: usize = 4;
@@ -49,8 +56,7 @@ impl Store {
             self.run.plan.push(Planned { id, first_hint });
             return false;
         };
-        let id = resolve(&self.index, session.last_planned, args);
-        session.last_planned = id;
+        let id = resolve(&self.index, &mut session.last_planned, args);
         self.run.plan.push(Planned { id, first_hint });
         let Some(id) = id else {
             return true;
@@ -65,7 +71,7 @@ impl Store {
             if let Some(name) = args.get(1)
                 && first_hint < MAX_HINTS
             {
-                self.keyspace.prefetch_bucket(db, name);
+                self.keyspace.hash_ahead(db, name);
             }
             return !row.has(flag::CHANGES_INPUT);
         }
@@ -75,7 +81,7 @@ impl Store {
             }
             for position in spec.positions(args).into_iter().flatten() {
                 if let Some(name) = args.get(position) {
-                    self.keyspace.prefetch_bucket(db, name);
+                    self.keyspace.hash_ahead(db, name);
                 }
             }
         }
@@ -168,21 +174,51 @@ impl Store {
     }
 }
 
-/// The row of a request if the request may run. A pipeline repeats itself, so the last row is tried
-/// first.
+/// The row of a request if the request may run. A pipeline repeats itself, so the name is compared with `last` first.
 #[inline]
-fn resolve(index: &CommandIndex, last: Option<CommandId>, args: Args<'_>) -> Option<CommandId> {
-    if let Some(id) = last {
-        let found = index.get(id);
-        let is_same = found.parent.is_none()
-            && found.subcommands.is_empty()
-            && found.row.name.as_bytes().eq_ignore_ascii_case(args.get(0)?)
-            && found.row.accepts(args.len());
-        if is_same {
-            return Some(id);
-        }
+fn resolve(index: &CommandIndex, last: &mut Option<Resolved>, args: Args<'_>) -> Option<CommandId> {
+    let name = packed(args.get(0)?);
+    if let (Some(name), Some(last)) = (name, *last)
+        && name == last.name
+        && index.get(last.id).row.accepts(args.len())
+    {
+        return Some(last.id);
     }
-    index.resolve(args).ok()
+    resolve_anew(index, name, last, args)
+}
+
+#[inline(never)]
+fn resolve_anew(
+    index: &CommandIndex,
+    name: Option<[u64; 2]>,
+    last: &mut Option<Resolved>,
+    args: Args<'_>,
+) -> Option<CommandId> {
+    let id = index.resolve(args).ok()?;
+    let found = index.get(id);
+    // The row of a container depends on the next word.
+    if let Some(name) = name
+        && found.parent.is_none()
+        && found.subcommands.is_empty()
+    {
+        *last = Some(Resolved { name, id });
+    }
+    Some(id)
+}
+
+/// A name of up to 15 bytes as two words. A one before the first byte of a word that is not full tells its length, so
+/// that different names have different words.
+#[inline]
+fn packed(name: &[u8]) -> Option<[u64; 2]> {
+    let word = |bytes: &[u8]| {
+        let bytes = bytes.iter();
+        bytes.fold(1, |word, &byte| word << 8 | u64::from(byte))
+    };
+    match (name.first_chunk(), name.len()) {
+        (None, _) => Some([word(name), 0]),
+        (Some(&head), ..16) => Some([u64::from_le_bytes(head), word(&name[8..])]),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

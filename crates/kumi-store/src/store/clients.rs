@@ -208,26 +208,6 @@ impl Clients {
         pending > self.least_output_limit
     }
 
-    /// How many bytes a session may have waiting: the hard limit of its class and its first buffer,
-    /// or less before it has authenticated.
-    pub(super) fn output_budget(&self, key: SessionKey, settings: &Settings) -> usize {
-        let Some(session) = self.sessions.get(key) else {
-            return 0;
-        };
-        if session.hidden {
-            return usize::MAX;
-        }
-        let hard = match settings.output_limits.of(session.class()).hard_bytes {
-            0 => usize::MAX,
-            bytes => session.reply_buffer.allowed_output(bytes),
-        };
-        if session.authenticated || self.open {
-            hard
-        } else {
-            hard.min(UNAUTHENTICATED_OUTPUT_BYTES as usize)
-        }
-    }
-
     /// Whether a session with this much output waiting has to be closed. Starts and ends the time
     /// it may spend above the soft limit.
     pub(super) fn exceeds_limit(
@@ -237,10 +217,11 @@ impl Clients {
         settings: &Settings,
         now_ms: u64,
     ) -> bool {
-        let budget = self.output_budget(key, settings);
+        let open = self.open;
         let Some(session) = self.sessions.get_mut(key) else {
             return false;
         };
+        let budget = output_budget(session, open, settings);
         let limit = settings.output_limits.of(session.class());
         let mut over_soft = false;
         let soft = session.reply_buffer.allowed_output(limit.soft_bytes);
@@ -251,6 +232,24 @@ impl Clients {
             session.soft_limit_since_ms = None;
         }
         pending > budget || over_soft
+    }
+}
+
+/// How many bytes a session may have waiting: the hard limit of its class and its first buffer, or
+/// less before it has authenticated. `open` says that no password is needed.
+#[inline]
+pub(super) fn output_budget(session: &Session, open: bool, settings: &Settings) -> usize {
+    if session.hidden {
+        return usize::MAX;
+    }
+    let hard = match settings.output_limits.of(session.class()).hard_bytes {
+        0 => usize::MAX,
+        bytes => session.reply_buffer.allowed_output(bytes),
+    };
+    if session.authenticated || open {
+        hard
+    } else {
+        hard.min(UNAUTHENTICATED_OUTPUT_BYTES as usize)
     }
 }
 

@@ -42,6 +42,7 @@ pub(crate) struct Ctx<'a> {
 }
 
 impl<'a> Ctx<'a> {
+    #[inline]
     pub(crate) fn new(
         store: &'a mut Store,
         host: &'a mut dyn Host,
@@ -70,6 +71,7 @@ impl<'a> Ctx<'a> {
     }
 
     /// The door to the selected database.
+    #[inline]
     pub(crate) fn keys(&mut self) -> Keys<'_> {
         self.store
             .keyspace
@@ -77,6 +79,7 @@ impl<'a> Ctx<'a> {
     }
 
     /// The door and the answer, for commands that write what they read.
+    #[inline]
     pub(crate) fn keys_and_reply(&mut self) -> (Keys<'_>, &mut Reply<'a>) {
         (
             self.store
@@ -88,6 +91,7 @@ impl<'a> Ctx<'a> {
 
     /// The session that runs the command. It exists as long as its command runs: closing is
     /// deferred until the command has ended.
+    #[inline]
     pub(crate) fn session(&mut self) -> &mut Session {
         self.store
             .clients
@@ -97,11 +101,13 @@ impl<'a> Ctx<'a> {
     }
 
     /// Counts `changes` writes.
+    #[inline]
     pub(crate) fn dirty(&mut self, changes: usize) {
         self.store.keyspace.dirty += changes as u64;
     }
 
     /// Whether writes are propagated. Check it before building a record.
+    #[inline]
     pub(crate) fn propagates(&self) -> bool {
         self.store.keyspace.propagation.is_on()
     }
@@ -181,6 +187,7 @@ impl<'a> Ctx<'a> {
         self.finish(id, row.flags, args, start_ns, &result);
     }
 
+    #[inline]
     fn finish(
         &mut self,
         id: CommandId,
@@ -191,12 +198,8 @@ impl<'a> Ctx<'a> {
     ) {
         if self.store.is_replay(self.session) {
             // Neither counted nor timed, as in Redis.
-            if let (Err(error), Some(loading)) = (result, &mut self.store.loading) {
-                loading.errors += 1;
-                if *error == CommandError::DB_OUT_OF_RANGE {
-                    loading.lacks_database = true;
-                    self.flow = Flow::Close;
-                }
+            if let Err(error) = result {
+                self.note_replay_error(error);
             }
             return self.settle();
         }
@@ -209,8 +212,27 @@ impl<'a> Ctx<'a> {
             && !self.host.ticked()
         {
             self.store.telemetry.leave_unmeasured(id);
-            return self.settle();
+        } else {
+            self.measure(id, flags, args, start_ns, result.is_err());
         }
+        self.settle();
+    }
+
+    /// A command of the log that is loaded failed.
+    #[cold]
+    fn note_replay_error(&mut self, error: &CommandError) {
+        if let Some(loading) = &mut self.store.loading {
+            loading.errors += 1;
+            if *error == CommandError::DB_OUT_OF_RANGE {
+                loading.lacks_database = true;
+                self.flow = Flow::Close;
+            }
+        }
+    }
+
+    /// Reads the clock for the command that ended, and for those before it that left the reading to a later one.
+    #[inline(never)]
+    fn measure(&mut self, id: CommandId, flags: u32, args: Args<'_>, start_ns: u64, failed: bool) {
         let end = self.host.now();
         self.clock_ns = end.mono_ns;
         if !self.in_exec {
@@ -221,9 +243,7 @@ impl<'a> Ctx<'a> {
             .store
             .telemetry
             .share_out(end.mono_ns.saturating_sub(start_ns));
-        self.store
-            .telemetry
-            .record_call(id, duration_ns, result.is_err());
+        self.store.telemetry.record_call(id, duration_ns, failed);
         let telemetry = &mut self.store.telemetry;
         telemetry.record_latency(flags, self.now, duration_ns);
         let monitored = !self.resumed && self.is_monitored(flags);
@@ -240,9 +260,9 @@ impl<'a> Ctx<'a> {
                 telemetry.record_slow(source, shown, duration_ns, now);
             }
         }
-        self.settle();
     }
 
+    #[inline]
     fn settle(&mut self) {
         let actor = Actor {
             session: self.session,

@@ -8,6 +8,7 @@ use crate::output::Outputs;
 use crate::reply::Reply;
 use crate::script::{BUSY_SCRIPT, Running, script_flag};
 use crate::session::{Blocked, BlockedOn, ReplyMode, SessionKey};
+use crate::store::clients::output_budget;
 use crate::store::{Effect, Flow, Store};
 use crate::waiting::KeyWait;
 use kumi_resp::Args;
@@ -60,22 +61,33 @@ impl Store {
         }
         session.last_active_ms = now.unix_ms();
         session.commands += 1;
+        if id.is_some() {
+            session.last_command = id;
+        }
         if session.reply_mode == ReplyMode::SkipNext {
             session.reply_mode = ReplyMode::SkipThis;
         }
         let (db, touch, protocol) = (session.db, !session.no_touch, session.protocol);
         let wanted = !matches!(session.reply_mode, ReplyMode::Off | ReplyMode::SkipThis);
-        let slot = outputs.begin(key, self.clients.output_budget(key, self.config.settings()));
+        let open = self.clients.open;
+        let unrestricted = session.takes_any_command()
+            && (session.authenticated || open)
+            && !self.acl.is_restricted(session.user);
+        let budget = output_budget(session, open, self.config.settings());
+        let slot = outputs.begin(key, budget);
         let mut reply = Reply::new(outputs, slot, protocol);
         if !wanted {
             reply.discard();
         }
+        // Nearly every command: nothing of what `admit_and_run` looks at concerns it.
+        let runs_at_once = unrestricted && self.lets_everything_run();
         let mut ctx = Ctx::new(self, host, key, reply, db, touch);
         match id {
-            Some(id) => {
-                ctx.session().last_command = Some(id);
-                ctx.admit_and_run(id, args);
+            Some(id) if runs_at_once => {
+                debug_assert!(ctx.would_run(id, args), "no check is left out");
+                ctx.call(id, args);
             }
+            Some(id) => ctx.admit_and_run(id, args),
             None => ctx.refuse_unresolved(args),
         }
         let flow = ctx.flow;
@@ -104,7 +116,8 @@ impl Store {
         };
         let (touch, protocol) = (!session.no_touch, session.protocol);
         let wanted = !matches!(session.reply_mode, ReplyMode::Off | ReplyMode::SkipThis);
-        let slot = outputs.begin(key, self.clients.output_budget(key, self.config.settings()));
+        let budget = output_budget(session, self.clients.open, self.config.settings());
+        let slot = outputs.begin(key, budget);
         let mut reply = Reply::new(outputs, slot, protocol);
         if !wanted {
             reply.discard();
@@ -134,7 +147,20 @@ impl Store {
         CommandError::fixed(running.map_or(BUSY_SCRIPT, Running::busy_text))
     }
 
+    /// Whether the state of the server refuses no command and holds none back.
+    #[inline]
+    fn lets_everything_run(&self) -> bool {
+        self.loading.is_none()
+            && self.log_error.is_none()
+            && !self.saves.last_failed
+            && !self.run.busy
+            && !self.eviction.out_of_memory
+            && self.clients.pause.is_none()
+            && !self.clients.hold_writes
+    }
+
     /// A command has written its reply.
+    #[inline]
     fn end_reply(&mut self, outputs: &mut Outputs, key: SessionKey, overflow: Option<usize>) {
         let Some(session) = self.clients.sessions.get_mut(key) else {
             return outputs.remove(key);
@@ -143,11 +169,13 @@ impl Store {
         if session.reply_mode == ReplyMode::SkipThis && session.blocked.is_none() {
             session.reply_mode = ReplyMode::On;
         }
-        session.reply_buffer.note(outputs.pending(key));
-        match overflow {
-            Some(pending) => self.close_over_limit(outputs, key, pending),
-            None => self.list_output(outputs, key),
+        if let Some(pending) = overflow {
+            session.reply_buffer.note(outputs.pending(key));
+            return self.close_over_limit(outputs, key, pending);
         }
+        let pending = outputs.list(key);
+        session.reply_buffer.note(pending);
+        self.check_output(outputs, key, pending);
     }
 
     /// Ends CLIENT PAUSE: commands that were held run now, in the order they came.
@@ -187,6 +215,14 @@ impl Store {
 }
 
 impl Ctx<'_> {
+    /// Whether [`Ctx::admit_and_run`] would run a command: it is not refused, held by a pause or queued.
+    fn would_run(&mut self, id: CommandId, args: Args<'_>) -> bool {
+        self.admit(id, args).is_ok()
+            && !self.must_wait_for_pause(id, args)
+            && self.session().multi.is_none()
+    }
+
+    #[inline(never)]
     fn admit_and_run(&mut self, id: CommandId, args: Args<'_>) {
         let row = self.store.index.get(id).row;
         if let Err(error) = self.admit(id, args) {

@@ -71,6 +71,7 @@ pub(crate) enum Step {
 }
 
 impl Step {
+    /// The steps of a sorted set. A hash or a set has the first two.
     pub(crate) const ALL: [Self; 4] = [Self::Slot, Self::Page, Self::Leaf, Self::Items];
 }
 
@@ -78,6 +79,9 @@ impl Step {
 pub(crate) trait Members {
     /// The hash by which a member is found; none if the collection is small.
     fn hash(&self, member: &[u8]) -> Option<u64>;
+
+    /// How many of [`Step::ALL`] a lookup takes.
+    fn steps(&self) -> usize;
 
     /// Calls `load` with the addresses that a step reads. It reads what the steps before have loaded.
     fn lines(&self, hash: u64, step: Step, load: &mut dyn FnMut(*const u8));

@@ -327,13 +327,15 @@ impl<const TWO_WAY: bool> Block<TWO_WAY> {
     pub(crate) fn push_all<'e>(&mut self, elems: impl Iterator<Item = Elem<'e>> + Clone) {
         self.begin();
         let (mut count, mut more) = (0, 0);
-        for elem in elems.clone() {
+        // Most callers chain iterators. `for_each` takes the parts one after the other, where `next` would find out for
+        // each element in which part it is.
+        elems.clone().for_each(|elem| {
             let size = elem.encode().size();
             more += if TWO_WAY { size + back_len(size) } else { size };
             count += 1;
-        }
+        });
         self.grow(more);
-        for elem in elems {
+        elems.for_each(|elem| {
             let encoded = elem.encode();
             let (size, at) = (encoded.size(), self.bytes.len());
             let back = back_len(size);
@@ -346,7 +348,7 @@ impl<const TWO_WAY: bool> Block<TWO_WAY> {
             } else {
                 self.change_extra(back as isize - 1);
             }
-        }
+        });
         self.change_len(count);
     }
 

@@ -511,6 +511,10 @@ impl Members for Set {
         }
     }
 
+    fn steps(&self) -> usize {
+        2
+    }
+
     fn lines(&self, hash: u64, step: Step, load: &mut dyn FnMut(*const u8)) {
         if let Form::Table(table) = &self.form {
             table.lines(hash, step, load);

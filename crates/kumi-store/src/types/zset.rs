@@ -511,6 +511,10 @@ impl Members for Zset {
         }
     }
 
+    fn steps(&self) -> usize {
+        Step::ALL.len()
+    }
+
     fn lines(&self, hash: u64, step: Step, load: &mut dyn FnMut(*const u8)) {
         if let Form::Tree(tree) = &self.form {
             tree.lines(hash as Hash32, step, load);

@@ -205,6 +205,12 @@ pub(in crate::cmd) fn parse_weight(text: &[u8]) -> Option<f64> {
 }
 
 fn read_double(text: &[u8]) -> Option<Double> {
+    // Most scores are integers, and a double holds every one of so many digits.
+    if matches!(text.len(), 1..=15) && text.iter().all(u8::is_ascii_digit) {
+        let digits = text.iter().map(|&digit| u64::from(digit - b'0'));
+        let number = digits.fold(0, |number, digit| number * 10 + digit);
+        return Some(Double::Exact(number as f64));
+    }
     let signed = |negative: bool, magnitude: f64| if negative { -magnitude } else { magnitude };
     Some(match FloatText::scan(text)? {
         FloatText::Nan => return None,
@@ -249,6 +255,10 @@ mod tests {
     fn scores_are_what_strtod_reads_in_full() {
         for (text, score) in [
             ("1.5", Some(1.5)),
+            ("0", Some(0.0)),
+            ("0042", Some(42.0)),
+            ("999999999999999", Some(999_999_999_999_999.0)),
+            ("9007199254740993", Some(9_007_199_254_740_992.0)),
             ("+.5", Some(0.5)),
             ("-inf", Some(f64::NEG_INFINITY)),
             ("0x1p4", Some(16.0)),

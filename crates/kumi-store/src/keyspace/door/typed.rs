@@ -208,7 +208,7 @@ impl Keys<'_> {
         }
         if let Some(change) = change {
             self.keyspace.signal(self.db, key, change);
-        } else if changed {
+        } else if changed || before_bytes != after_bytes {
             self.keyspace.recount(self.db);
             self.keyspace.changing = false;
         }

@@ -103,6 +103,19 @@ const HASHES: [(&str, Hash); 8] = [
 ];
 
 #[test]
+fn an_entry_in_the_bucket_after_its_home_is_found_for_a_prefetch() {
+    // One home bucket for all, which has 14 slots.
+    let mut table = Table::with_hashes(|key| u64::from(key[3]));
+    for key in 1..=20 {
+        table.put(key, 0);
+    }
+    for key in 1..=20 {
+        assert_eq!(table.candidate(key.into()).map(number), Some(key));
+    }
+    assert!(table.candidate(21).is_none());
+}
+
+#[test]
 fn what_was_inserted_is_found_and_removed_again() {
     let mut table = Table::new((1, 2));
     for key in 0..100_000 {

@@ -1,3 +1,4 @@
+use super::packed;
 use crate::store::Flow;
 use crate::testing::Lab;
 use kumi_resp::{Batch, Limits, encode};
@@ -69,6 +70,169 @@ fn what_a_command_changes_holds_for_the_next_of_its_run() {
     assert_eq!(answer, "+OK\r\n$1\r\n2\r\n");
     let answer = send(&mut lab, &["HELLO 3", "GET missing"]);
     assert!(answer.ends_with("_\r\n"), "{answer}");
+}
+
+/// Sends lines in one packet to a store with one key, and compares all replies.
+#[track_caller]
+fn check_replies(lines: &[&str], expected: &[&str]) {
+    let mut lab = Lab::new();
+    lab.run("SET a 1");
+    lab.run("ACL SETUSER reader on nopass ~* +get +auth");
+    assert_eq!(send(&mut lab, lines), expected.concat(), "{lines:?}");
+}
+
+const OK: &str = "+OK\r\n";
+const ONE: &str = "$1\r\n1\r\n";
+
+#[test]
+fn a_state_that_refuses_commands_holds_for_the_next_of_its_run() {
+    check_replies(
+        &["GET a", "SUBSCRIBE c", "GET a", "UNSUBSCRIBE c", "GET a"],
+        &[
+            ONE,
+            "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n",
+            "-ERR Can't execute 'get': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context\r\n",
+            "*3\r\n$11\r\nunsubscribe\r\n$1\r\nc\r\n:0\r\n",
+            ONE,
+        ],
+    );
+    let denied = "-NOPERM User reader has no permissions to run the 'set' command\r\n";
+    check_replies(
+        &["SET a 1", "AUTH reader x", "SET a 2", "GET a"],
+        &[OK, OK, denied, ONE],
+    );
+    let denied = "-NOPERM User default has no permissions to run the 'set' command\r\n";
+    check_replies(
+        &["SET a 1", "ACL SETUSER default -set", "SET a 2", "GET a"],
+        &[OK, OK, denied, ONE],
+    );
+    let short = "-OOM command not allowed when used memory > 'maxmemory'.\r\n";
+    check_replies(
+        &[
+            "CONFIG SET maxmemory 1",
+            "SET a 2",
+            "GET a",
+            "CONFIG SET maxmemory 0",
+            "SET a 3",
+        ],
+        &[OK, short, ONE, OK, OK],
+    );
+    check_replies(
+        &["GET a", "CLIENT PAUSE 1000 WRITE", "GET a", "SET a 2"],
+        &[ONE, OK, ONE],
+    );
+    check_replies(
+        &[
+            "CLIENT REPLY SKIP",
+            "GET a",
+            "GET a",
+            "CLIENT REPLY OFF",
+            "GET a",
+        ],
+        &[ONE],
+    );
+}
+
+#[test]
+fn a_held_command_of_a_run_is_the_last_that_was_executed() {
+    let mut lab = Lab::new();
+    let lines = ["CLIENT PAUSE 1000 WRITE", "SET a 1", "SET a 2"];
+    assert_eq!(send(&mut lab, &lines), OK);
+    lab.advance_ms(1000);
+    assert_eq!(lab.received(lab.client), OK);
+    lab.check(&[("GET a", ONE)]);
+}
+
+#[test]
+fn a_monitor_may_not_go_on_with_its_run() {
+    let mut lab = Lab::new();
+    let answer = send(&mut lab, &["MONITOR", "GET a"]);
+    let refused = "-ERR Replica can't interact with the keyspace\r\n";
+    assert!(
+        answer.starts_with(OK) && answer.contains(refused),
+        "{answer}"
+    );
+}
+
+#[test]
+fn monitors_see_every_command_of_a_run() {
+    let mut lab = Lab::new();
+    let monitor = lab.connect();
+    send(&mut lab, &["SET a 1"]);
+    lab.run_as(monitor, "MONITOR");
+    send(&mut lab, &["SET a 2", "GET a"]);
+    let shown = lab.received(monitor);
+    let shown: Vec<&str> = shown
+        .lines()
+        .filter_map(|line| line.split_once("] "))
+        .map(|(_, words)| words)
+        .collect();
+    assert_eq!(shown, [r#""SET" "a" "2""#, r#""GET" "a""#]);
+}
+
+#[test]
+fn keys_are_tracked_from_the_next_command_of_a_run_on() {
+    let mut lab = Lab::new();
+    let lines = [
+        "GET a",
+        "SET a 1",
+        "HELLO 3",
+        "CLIENT TRACKING ON",
+        "SET a 2",
+        "GET a",
+        "SET a 3",
+    ];
+    let answer = send(&mut lab, &lines);
+    let expected = "+OK\r\n+OK\r\n$1\r\n2\r\n+OK\r\n>2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\na\r\n";
+    assert!(answer.ends_with(expected), "{answer}");
+}
+
+#[test]
+fn no_two_names_are_packed_alike() {
+    let names = [
+        "",
+        "a",
+        "\0",
+        "\0a",
+        "get",
+        "GET",
+        "getrang",
+        "getrange",
+        "getrange\0",
+        "sismember",
+        "123456789012345",
+    ];
+    for (index, name) in names.iter().enumerate() {
+        for other in &names[index + 1..] {
+            assert_ne!(
+                packed(name.as_bytes()),
+                packed(other.as_bytes()),
+                "{name:?} {other:?}"
+            );
+        }
+        assert!(packed(name.as_bytes()).is_some(), "{name:?}");
+    }
+    assert_eq!(packed(b"1234567890123456"), None);
+}
+
+#[test]
+fn names_that_alternate_are_told_apart() {
+    check_run(&[
+        "GET a",
+        "get a",
+        "GETRANGE a 0 0",
+        "GET a",
+        "GET",
+        "GETDEL b",
+        "SISMEMBER s m",
+        "SISMEMBER s n",
+        "SMISMEMBER s m",
+        "CLIENT GETNAME",
+        "CLIENT NO-TOUCH off",
+        "CLIENT",
+        "OBJECT ENCODING a",
+        "OBJECT REFCOUNT a",
+    ]);
 }
 
 #[test]

@@ -312,3 +312,21 @@ fn an_expired_key_counts_as_absent_to_every_write() {
         ("TTL b", ":-1\r\n"),
     ]);
 }
+
+#[test]
+fn overwritten_values_are_counted() {
+    let mut lab = Lab::new();
+    lab.run("SET a short");
+    let short = lab.store.keyspace.memory_bytes();
+    lab.run("SET a other");
+    assert_eq!(lab.store.keyspace.memory_bytes(), short);
+    lab.run("SET a a-value-that-is-much-longer-than-it-was");
+    let long = lab.store.keyspace.memory_bytes();
+    assert!(long > short);
+    lab.run("SET a a-value-that-is-just-as-long-as-it-was-");
+    assert_eq!(lab.store.keyspace.memory_bytes(), long);
+    lab.run("SET a short EX 100");
+    lab.run("SET a other");
+    assert_eq!(lab.store.keyspace.memory_bytes(), short);
+    assert_eq!(lab.store.keyspace.next_deadline(), None);
+}
