@@ -85,8 +85,10 @@ impl Server {
 
     /// `kumi muf` for this server, with more words to come.
     pub(crate) fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_kumi"));
-        command.arg("muf").args(words).env("KUMI_URL", self.url());
+        // Under nohup SIGHUP is ignored, and children inherit that.
+        let mut command = Command::new("env");
+        command.args(["--default-signal=HUP", env!("CARGO_BIN_EXE_kumi"), "muf"]);
+        command.args(words).env("KUMI_URL", self.url());
         command
     }
 
