@@ -81,7 +81,9 @@ impl MembershipRuntime {
         };
         match applied {
             Applied::Known => {
-                if self.engine.tells(slot) {
+                // An end is told the full number of times: a member that misses it goes on with a dead one until it
+                // compares tables.
+                if !record.status.is_terminal() && self.engine.tells(slot) {
                     let limit = self.retransmissions();
                     self.engine.heard_again(slot, limit);
                 }
