@@ -3,8 +3,7 @@
 //! Every change that was really applied becomes a rumour. It is handed on a bounded number of times, about
 //! `4 log10 N`, which reaches every member but a few of a million; comparing tables finds the rest. The rumours told least
 //! so far go first, the newest of them first. A rumour that comes back from another member counts as told, up to a quarter
-//! of the times: where every member knows it already, it dies out early. Not that of a member's end, which nobody should
-//! miss. When there is nothing to tell, nothing is sent.
+//! of the times: where every member knows it already, it dies out early. When there is nothing to tell, nothing is sent.
 
 use crate::identity::Authority;
 use crate::table::Slot;

@@ -81,9 +81,7 @@ impl MembershipRuntime {
         };
         match applied {
             Applied::Known => {
-                // An end is told the full number of times: a member that misses it goes on with a dead one until it
-                // compares tables.
-                if !record.status.is_terminal() && self.engine.tells(slot) {
+                if self.engine.tells(slot) {
                     let limit = self.retransmissions();
                     self.engine.heard_again(slot, limit);
                 }
