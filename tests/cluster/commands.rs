@@ -107,7 +107,7 @@ fn an_operator_lists_watches_quarantines_and_sends_away() {
         "{table}"
     );
     assert!(lines[3].starts_with("2 members of kumi, hash "), "{table}");
-    // One is named after its address, the other one as it was told.
+    // The first has the default name, after its address; the second has the name of its option.
     let named = |name: &str| {
         lines[1..3]
             .iter()

@@ -84,7 +84,7 @@ pub(crate) fn measure(
         for round in 0..plan.runs {
             task.begin(&format!("{} P={pipeline}: run {}", kind.name(), round + 1));
             for turn in 0..servers.len() {
-                // Who comes first changes each round, so that coming second is nobody's fixed advantage.
+                // The order changes each round: a place in it may be an advantage.
                 let which = (round + turn) % servers.len();
                 let usage =
                     clients[which].measure(&servers[which], requests, pipeline, &mut next)?;

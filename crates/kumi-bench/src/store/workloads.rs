@@ -316,7 +316,7 @@ impl Turns<'_> {
         let mut runs: Vec<Vec<Run>> = vec![Vec::new(); servers.len()];
         for round in 0..self.plan.runs {
             for turn in 0..servers.len() {
-                // Who comes first changes each round, so that coming second is nobody's fixed advantage.
+                // The order changes each round: a place in it may be an advantage.
                 let which = (round + turn) % servers.len();
                 let server = &servers[which];
                 task.begin(&format!(
