@@ -421,11 +421,16 @@ fn header(out: &mut Vec<u8>, kind: u8, value: i64) {
 }
 
 fn long_header(out: &mut Vec<u8>, kind: u8, value: i64) {
-    let mut buf = [0; MAX_HEADER];
-    buf[0] = kind;
-    let end = number::write_at(&mut buf, 1, value);
-    buf[end..end + 2].copy_from_slice(b"\r\n");
-    append_short(out, &buf, end + 2);
+    let start = out.len();
+    // Written in its place: a copy of bytes that were just written one by one waits for them.
+    out.extend_from_slice(&[0; MAX_HEADER]);
+    let Some(line) = out.last_chunk_mut::<MAX_HEADER>() else {
+        return;
+    };
+    line[0] = kind;
+    let end = number::write_at(line, 1, value);
+    line[end..end + 2].copy_from_slice(b"\r\n");
+    out.truncate(start + end + 2);
 }
 
 /// Appends `buf[..len]`. Copying a fixed size and cutting it back is a few stores, where a copy of

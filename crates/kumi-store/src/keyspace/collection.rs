@@ -24,6 +24,8 @@ pub(crate) trait Collection: Sized + 'static {
     fn new() -> Self;
     fn view(&self) -> Self::View<'_>;
     fn is_empty(&self) -> bool;
+    /// What the collection takes from the heap besides its own size.
+    fn heap_bytes(&self) -> usize;
 
     /// A look at the small form.
     fn view_small(form: u8, bytes: &[u8]) -> Self::View<'_>;
@@ -53,6 +55,10 @@ impl Collection for Hash {
 
     fn is_empty(&self) -> bool {
         self.view().is_empty()
+    }
+
+    fn heap_bytes(&self) -> usize {
+        Hash::heap_bytes(self)
     }
 
     #[inline]
@@ -113,6 +119,10 @@ impl Collection for Set {
 
     fn is_empty(&self) -> bool {
         self.view().is_empty()
+    }
+
+    fn heap_bytes(&self) -> usize {
+        Set::heap_bytes(self)
     }
 
     #[inline]
@@ -185,6 +195,10 @@ impl Collection for List {
         List::is_empty(self)
     }
 
+    fn heap_bytes(&self) -> usize {
+        List::heap_bytes(self)
+    }
+
     #[inline]
     fn view_small(form: u8, bytes: &[u8]) -> ListRef<'_> {
         ListRef::from_small(list_encoding(form), bytes)
@@ -243,6 +257,10 @@ impl Collection for Zset {
 
     fn is_empty(&self) -> bool {
         self.view().is_empty()
+    }
+
+    fn heap_bytes(&self) -> usize {
+        Zset::heap_bytes(self)
     }
 
     #[inline]
@@ -305,6 +323,10 @@ impl Collection for Box<Stream> {
 
     fn is_empty(&self) -> bool {
         Stream::is_empty(self)
+    }
+
+    fn heap_bytes(&self) -> usize {
+        Stream::heap_bytes(self)
     }
 
     fn view_small(_: u8, _: &[u8]) -> Option<&Stream> {

@@ -130,6 +130,20 @@ impl Entry {
         unsafe { std::slice::from_raw_parts(self.at(header.key_offset()), header.inline_key_len()) }
     }
 
+    /// Whether this is the entry of a key. Most keys have 8 to 16 bytes, and are compared as two words that overlap.
+    #[inline]
+    pub(crate) fn has_key(&self, key: &[u8]) -> bool {
+        let own = self.key();
+        if own.len() != key.len() {
+            return false;
+        }
+        let ends = |bytes: &[u8]| Some((*bytes.first_chunk::<8>()?, *bytes.last_chunk::<8>()?));
+        match (ends(own), ends(key)) {
+            (Some(own_ends), Some(ends)) if own.len() <= 16 => own_ends == ends,
+            _ => own == key,
+        }
+    }
+
     /// What the key holds.
     pub(crate) fn value(&self) -> ValueRef<'_> {
         if let Some(string) = self.string() {

@@ -182,7 +182,7 @@ impl Table {
     #[inline]
     pub(crate) fn get(&self, hash: u64, key: &[u8]) -> Option<&Entry> {
         let segment = self.segment(self.owner(hash)?)?;
-        segment.entry(segment.find(hash, |entry| entry.key() == key)?)
+        segment.entry(segment.find(hash, |entry| entry.has_key(key))?)
     }
 
     /// Adds an entry whose key is not in the table.
@@ -248,7 +248,7 @@ impl Table {
         let owner = self.owner(hash)?;
         let place = self
             .segment(owner)?
-            .find(hash, |entry| entry.key() == key)?;
+            .find(hash, |entry| entry.has_key(key))?;
         Some(Position::new(owner, place))
     }
 

@@ -28,7 +28,7 @@ pub const MAX_BATCH_REQUESTS: usize = 64;
 /// The row of a request, and the name it was sent with, packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Resolved {
-    name: [u64; 2],
+    name: Packed,
     id: CommandId,
 }
 
@@ -76,10 +76,9 @@ impl Store {
             return !row.has(flag::CHANGES_INPUT);
         }
         for spec in row.keys {
-            if self.keyspace.hints.len() >= MAX_HINTS {
-                break;
-            }
-            for position in spec.positions(args).into_iter().flatten() {
+            let room = MAX_HINTS.saturating_sub(self.keyspace.hints.len());
+            let positions = spec.positions(args).into_iter().flatten();
+            for position in positions.take(room) {
                 if let Some(name) = args.get(position) {
                     self.keyspace.hash_ahead(db, name);
                 }
@@ -190,7 +189,7 @@ fn resolve(index: &CommandIndex, last: &mut Option<Resolved>, args: Args<'_>) ->
 #[inline(never)]
 fn resolve_anew(
     index: &CommandIndex,
-    name: Option<[u64; 2]>,
+    name: Option<Packed>,
     last: &mut Option<Resolved>,
     args: Args<'_>,
 ) -> Option<CommandId> {
@@ -206,19 +205,36 @@ fn resolve_anew(
     Some(id)
 }
 
-/// A name of up to 15 bytes as two words. A one before the first byte of a word that is not full tells its length, so
-/// that different names have different words.
+/// A name of up to 16 bytes, which is compared without a loop: its first and its last bytes, which overlap in a shorter
+/// one, and its length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Packed {
+    head: u64,
+    tail: u64,
+    len: usize,
+}
+
 #[inline]
-fn packed(name: &[u8]) -> Option<[u64; 2]> {
-    let word = |bytes: &[u8]| {
-        let bytes = bytes.iter();
-        bytes.fold(1, |word, &byte| word << 8 | u64::from(byte))
+fn packed(name: &[u8]) -> Option<Packed> {
+    let len = name.len();
+    let (head, tail) = match (name.first_chunk(), name.last_chunk()) {
+        (Some(&head), Some(&tail)) if len <= 16 => {
+            (u64::from_le_bytes(head), u64::from_le_bytes(tail))
+        }
+        (Some(_), _) => return None,
+        _ => match (name.first_chunk(), name.last_chunk()) {
+            (Some(&head), Some(&tail)) => (
+                u32::from_le_bytes(head).into(),
+                u32::from_le_bytes(tail).into(),
+            ),
+            _ => (
+                name.iter()
+                    .fold(0, |word, &byte| word << 8 | u64::from(byte)),
+                0,
+            ),
+        },
     };
-    match (name.first_chunk(), name.len()) {
-        (None, _) => Some([word(name), 0]),
-        (Some(&head), ..16) => Some([u64::from_le_bytes(head), word(&name[8..])]),
-        _ => None,
-    }
+    Some(Packed { head, tail, len })
 }
 
 #[cfg(test)]

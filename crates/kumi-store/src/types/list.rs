@@ -193,14 +193,10 @@ impl Node {
     }
 
     /// The block of a packed node and the number of its elements, to change them. None if the node is a plain one.
+    #[inline]
     fn packed_mut(&mut self) -> Option<(&mut u32, &mut GappedList)> {
         if let Node::Lone(element) = self {
-            let mut block = PackedList::new();
-            block.push_back(Elem::Bytes(element));
-            *self = Node::Packed {
-                count: 1,
-                block: Shared::new(GappedList::new(block)),
-            };
+            *self = Node::framed(element);
         }
         match self {
             Node::Packed { count, block } => Some((count, &mut **block)),
@@ -208,7 +204,19 @@ impl Node {
         }
     }
 
+    /// A packed node of one element with its frame.
+    #[cold]
+    fn framed(element: &[u8]) -> Self {
+        let mut block = PackedList::new();
+        block.push_back(Elem::Bytes(element));
+        Node::Packed {
+            count: 1,
+            block: Shared::new(GappedList::new(block)),
+        }
+    }
+
     /// The listpack bytes of a packed node. None if the node is a plain one.
+    #[inline]
     fn listpack_bytes(&self) -> Option<usize> {
         match self {
             Node::Packed { block, .. } => Some(block.view().listpack_bytes()),
@@ -230,6 +238,7 @@ impl Node {
         Node::packed(block)
     }
 
+    #[inline]
     fn heap_bytes(&self) -> usize {
         match self {
             Node::Packed { block, .. } => NODE_BYTES + block.heap_bytes(),

@@ -159,10 +159,10 @@ impl Keys<'_> {
         if self.touch {
             self.keyspace.access.touch(entry, self.now_ms);
         }
-        let before_bytes = entry.heap_bytes();
-        let (result, changed, change, is_empty);
+        let (result, changed, change, is_empty, before_bytes, after_bytes);
         if let Some((form, bytes)) = entry.small(T::TYPE) {
             let mut scratch = scratch;
+            before_bytes = entry.heap_bytes();
             scratch.clear();
             scratch.extend_from_slice(bytes);
             let mut collection = T::from_small(form, scratch);
@@ -187,28 +187,31 @@ impl Keys<'_> {
                     entry.replace_value(NewValue::Boxed(collection.into_value()));
                 }
             }
+            after_bytes = entry.heap_bytes();
         } else {
             self.keyspace.scratch = scratch;
             let collection = entry.boxed_mut().and_then(T::of_mut);
             let collection = collection.ok_or(CommandError::WRONG_TYPE)?;
+            before_bytes = collection.heap_bytes();
             self.keyspace.changing = true;
             let outcome = edit(collection);
             self.keyspace.changing = false;
             (result, changed, change) = outcome?.split();
             is_empty = collection.is_empty();
+            after_bytes = collection.heap_bytes();
         }
-        self.keyspace.changing = changed;
-        let db = &mut self.keyspace.dbs[self.db];
-        let after_bytes = db.table.at(position).heap_bytes();
+        // A change that takes no memory and gives none back leaves the totals as they are.
+        self.keyspace.changing = before_bytes != after_bytes;
         db.entry_bytes = db.entry_bytes - before_bytes + after_bytes;
         let removed = changed && is_empty && T::GOES_WHEN_EMPTY;
         if removed {
+            self.keyspace.changing = true;
             let entry = self.keyspace.dbs[self.db].take(hash, position);
             self.keyspace.discard(entry);
         }
         if let Some(change) = change {
             self.keyspace.signal(self.db, key, change);
-        } else if changed || before_bytes != after_bytes {
+        } else if self.keyspace.changing {
             self.keyspace.recount(self.db);
             self.keyspace.changing = false;
         }

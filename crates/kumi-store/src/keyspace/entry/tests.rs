@@ -66,6 +66,23 @@ fn keys_of_every_length_come_back() {
 }
 
 #[test]
+fn a_key_is_told_from_those_that_differ_in_one_byte_or_in_length() {
+    for len in 0..40 {
+        let key: Vec<u8> = (1..=len).collect();
+        let entry = Entry::new(&key, NewValue::Int(1), None, 0);
+        assert!(entry.has_key(&key), "{len}");
+        assert!(!entry.has_key(&[&key[..], b"\0"].concat()), "{len}");
+        for at in 0..key.len() {
+            let mut other = key.clone();
+            other[at] ^= 0x80;
+            assert!(!entry.has_key(&other), "{len} {at}");
+            other.remove(at);
+            assert!(!entry.has_key(&other), "{len} {at}");
+        }
+    }
+}
+
+#[test]
 fn small_collections_of_every_length_and_form_come_back() {
     for key_len in [0, 16, 32_767, 32_768] {
         let key = vec![b'k'; key_len];
