@@ -164,7 +164,7 @@ fn a_backend_whose_terminal_is_closed_leaves_in_order() {
         "{tell} SET pid $$ >/dev/null; until {tell} GET go | grep -q yes; do sleep 0.05; done; echo done"
     );
     let words = ["a.*", "--exec", &command, "--unit", "back"];
-    let mut backend = server.serve(&words);
+    let mut backend = server.serve_on_hangup(&words);
     let answer = std::thread::scope(|scope| {
         let call = scope.spawn(|| server.printed(&["call", "web", "a.b"]));
         server.until(&["EXISTS", "pid"], |there| there == "1");

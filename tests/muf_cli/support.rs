@@ -85,11 +85,13 @@ impl Server {
 
     /// `kumi muf` for this server, with more words to come.
     pub(crate) fn command(&self, words: &[&str]) -> Command {
-        // Under nohup SIGHUP is ignored, and children inherit that.
-        let mut command = Command::new("env");
-        command.args(["--default-signal=HUP", env!("CARGO_BIN_EXE_kumi"), "muf"]);
-        command.args(words).env("KUMI_URL", self.url());
-        command
+        self.through(Command::new(env!("CARGO_BIN_EXE_kumi")), words)
+    }
+
+    /// As [`Self::command`], by a program that runs kumi.
+    fn through(&self, mut program: Command, words: &[&str]) -> Command {
+        program.arg("muf").args(words).env("KUMI_URL", self.url());
+        program
     }
 
     /// Runs a command to its end.
@@ -159,8 +161,19 @@ impl Server {
     /// Starts `kumi muf serve` and waits until it serves.
     pub(crate) fn serve(&self, words: &[&str]) -> Running {
         let words: Vec<&str> = [&["serve"], words].concat();
-        let mut child = self
-            .command(&words)
+        Self::until_it_serves(self.command(&words))
+    }
+
+    /// As [`Self::serve`], where SIGHUP ends it also if these tests run under nohup: children inherit that it is ignored.
+    pub(crate) fn serve_on_hangup(&self, words: &[&str]) -> Running {
+        let words: Vec<&str> = [&["serve"], words].concat();
+        let mut program = Command::new("env");
+        program.args(["--default-signal=HUP", env!("CARGO_BIN_EXE_kumi")]);
+        Self::until_it_serves(self.through(program, &words))
+    }
+
+    fn until_it_serves(mut command: Command) -> Running {
+        let mut child = command
             .stdin(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()

@@ -87,9 +87,9 @@ pub enum ServerError {
     #[error("the data could not be saved")]
     Save(#[source] io::Error),
     /// The users of the configuration or of its ACL file are not valid. Nothing was served.
-    #[error("Aborting Redis startup because of ACL errors: {reason}")]
+    #[error("{reason}")]
     Users {
-        /// Which line is wrong, and why.
+        /// Which line is wrong, and why, in the words of Redis.
         reason: String,
     },
     /// A `tls-*` directive or a file that one names cannot be used. Nothing was served.

@@ -169,6 +169,23 @@ fn a_wrong_acl_file_ends_the_start_in_the_words_of_redis() {
 }
 
 #[test]
+fn a_wrong_user_line_ends_the_start_in_the_words_of_redis() {
+    let (code, log, _) = run_to_end(&[
+        "--port",
+        "0",
+        "--unixsocket",
+        "s",
+        "--user",
+        "broken",
+        "+@nonsense",
+    ]);
+    assert_eq!(code, Some(1), "{log}");
+    let expected = "name in ACL. Critical error while loading ACLs. Exiting.";
+    assert!(log.contains(expected), "{log}");
+    assert!(!log.contains("Aborting Redis startup"), "{log}");
+}
+
+#[test]
 fn config_rewrite_keeps_users() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("kumi.conf");

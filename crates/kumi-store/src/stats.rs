@@ -265,4 +265,41 @@ mod tests {
         stats.count_error(b"CODE");
         assert_eq!(stats.errors.len(), 1);
     }
+
+    /// Appends the codes of the errors that the sources in a directory make.
+    fn collect_codes(directory: &std::path::Path, codes: &mut Vec<String>) {
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                collect_codes(&path, codes);
+                continue;
+            }
+            let source = std::fs::read_to_string(&path).unwrap();
+            for made in ["CommandError::fixed(", "CommandError::new(", "Self::fixed("] {
+                for rest in source.split(made).skip(1) {
+                    let rest = rest.trim_start();
+                    let rest = rest.strip_prefix("format!(").unwrap_or(rest).trim_start();
+                    let rest = rest.strip_prefix('b').unwrap_or(rest);
+                    let literal = rest.strip_prefix('"');
+                    let code = literal.and_then(|text| text.split_once(' '));
+                    let code = code.map(|(code, _)| code.to_owned());
+                    codes.extend(
+                        code.filter(|code| code.bytes().all(|byte| byte.is_ascii_uppercase())),
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_code_of_the_sources_is_an_own_code() {
+        let mut codes = Vec::new();
+        let sources = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        collect_codes(&sources, &mut codes);
+        codes.sort();
+        codes.dedup();
+        assert!(codes.len() > 10, "the scan finds few codes: {codes:?}");
+        codes.retain(|code| !OWN_CODES.contains(&code.as_bytes()));
+        assert!(codes.is_empty(), "not in OWN_CODES: {codes:?}");
+    }
 }

@@ -304,7 +304,8 @@ impl ClusterNode {
         &self.parts.name
     }
 
-    /// The name and the present life of this node, `name~life`, as the others see it.
+    /// The name and the present life of this node, `name~life`, as the others see it. The life may change until the node is
+    /// Up, and with [`SelfDowned`](crate::ClusterEvent::SelfDowned).
     pub fn name_and_life(&self) -> String {
         self.parts.name_and_life()
     }

@@ -155,6 +155,11 @@ impl MembershipRuntimeShared {
         record.metadata.name_and_life(record.uid)
     }
 
+    /// Whether the core has a record of a life of this authority, active or not.
+    pub(super) fn has_record(&self, authority: &Authority) -> bool {
+        self.lock().runtime.table().record(authority).is_some()
+    }
+
     /// Whether the runtime is started, and as what.
     pub fn state(&self) -> MembershipRuntimeState {
         self.lock().runtime.state()

@@ -9,7 +9,7 @@ pub const DEFAULT_MAX_ATTEMPTS: u32 = 5;
 pub const MAX_GIVEN_BACK: u32 = 100;
 
 /// Tasks that one call moves between lines, claims or finishes. With as many tasks that have keys, progress and waiters,
-/// no script holds the server for 5 ms.
+/// a script held the server for less than 5 ms where it was measured.
 pub const TURN_LIMIT: usize = 50;
 
 /// Tasks that one turn reports, gives back, moves into line and claims together. It bounds how long a turn's script runs.

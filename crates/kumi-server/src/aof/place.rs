@@ -66,7 +66,7 @@ impl Place {
     /// Reads the manifest, none if there is none.
     ///
     /// # Errors
-    /// It cannot be read, or it is missing beside files that it should name.
+    /// It cannot be read, its text is wrong (`InvalidData`), or it is missing beside files that it should name (`NotFound`).
     pub(crate) fn manifest(&self) -> io::Result<Option<Manifest>> {
         let path = self.directory.join(self.manifest_name());
         let named =
@@ -97,7 +97,7 @@ impl Place {
         }
         found.sort();
         Err(io::Error::new(
-            io::ErrorKind::InvalidData,
+            io::ErrorKind::NotFound,
             format!(
                 "the manifest {name} is missing, and there are files that it should name: {}. Restore the manifest, or move these files to another directory to start without their data",
                 found.join(", ")

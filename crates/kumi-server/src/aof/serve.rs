@@ -107,7 +107,7 @@ impl Front {
         // Without a manifest the RDB file is loaded; Redis would begin with no data beside it.
         let manifest = place.read().map_err(|error| {
             if error.kind() == io::ErrorKind::InvalidData {
-                // The reason follows, with the file.
+                // Its text is wrong. The reason follows, with the file.
                 tracing::error!("*** FATAL AOF MANIFEST FILE ERROR ***");
             }
             unusable(error)

@@ -1,9 +1,10 @@
 //! Users as lines: of an ACL file, and of `redis.conf`.
 
-use super::rules::UNKNOWN;
+use super::rules::{UNKNOWN, is_word};
 use super::user::User;
 use super::{Acl, merge_selectors};
 use crate::command::CommandIndex;
+use std::collections::HashSet;
 
 /// The users of an ACL file's text.
 ///
@@ -18,27 +19,44 @@ pub(crate) fn parse(
 ) -> Result<Vec<User>, String> {
     let path = String::from_utf8_lossy(path);
     let (mut users, mut errors) = (Vec::<User>::new(), String::new());
-    for (number, line) in text.split(|&byte| byte == b'\n').enumerate() {
+    let mut names = HashSet::new();
+    for (number, line) in (1_usize..).zip(text.split(|&byte| byte == b'\n')) {
         let line = line.trim_ascii();
         if line.is_empty() || line.starts_with(b"#") {
             continue;
         }
-        let user = match line.strip_prefix(b"user ") {
-            Some(rest) => parse_user(rest, index, all_channels),
-            None => Err(vec!["line should start with user keyword".to_owned()]),
+        let Some(line) = line.strip_prefix(b"user ") else {
+            let reason = "should start with user keyword followed by the username";
+            errors.push_str(&format!("{path}:{number} {reason}. "));
+            continue;
         };
-        let user = user.and_then(|user| {
-            if users.iter().any(|known| known.name == user.name) {
-                let name = String::from_utf8_lossy(&user.name).into_owned();
-                return Err(vec![format!("Duplicate user '{name}' found")]);
-            }
-            Ok(user)
+        let (name, rules) = split(line);
+        if !is_word(name) {
+            // What stands behind the blank may be a password.
+            let shown = name.split(|byte| !is_word(&[*byte])).next();
+            let shown = String::from_utf8_lossy(shown.unwrap_or_default());
+            // The first quote has no second one, as in Redis.
+            errors.push_str(&format!(
+                "'{path}:{number}: username '{shown}' contains invalid characters. "
+            ));
+            continue;
+        }
+        if !names.insert(name) {
+            let name = String::from_utf8_lossy(name);
+            errors.push_str(&format!(
+                "WARNING: Duplicate user '{name}' found on line {number}. "
+            ));
+            continue;
+        }
+        let user = merge(&rules).and_then(|rules| {
+            let rules = rules.iter().map(|rule| rule.trim_ascii());
+            user_of(name, rules, index, all_channels)
         });
         match user {
             Ok(user) => users.push(user),
             Err(reasons) => {
                 for reason in reasons {
-                    errors.push_str(&format!("{path}:{}: {reason}. ", number + 1));
+                    errors.push_str(&format!("{path}:{number}: {reason}. "));
                 }
             }
         }
@@ -58,30 +76,46 @@ pub(crate) fn user_line(
     index: &CommandIndex,
     all_channels: bool,
 ) -> Result<User, String> {
-    parse_user(line, index, all_channels).map_err(|reasons| {
-        let name = line.split(|&byte| byte == b' ').next().unwrap_or_default();
+    let (name, rules) = split(line);
+    let user = merge(&rules).and_then(|rules| {
+        let rules = rules.iter().map(Vec::as_slice);
+        user_of(name, rules, index, all_channels)
+    });
+    user.map_err(|reasons| {
         let name = String::from_utf8_lossy(name);
         format!("user '{name}': {}", reasons.join("; "))
     })
 }
 
-/// The user of a line behind the word `user`.
+/// The name and the rules of a line behind the word `user`.
+fn split(line: &[u8]) -> (&[u8], Vec<&[u8]>) {
+    // Quotes have no meaning here: a pattern may hold one, and ACL SAVE writes it as it is.
+    let mut words = line
+        .split(|&byte| byte == b' ')
+        .filter(|word| !word.is_empty());
+    let name = words.next().unwrap_or_default();
+    (name, words.collect())
+}
+
+/// The rules, each selector as one.
+fn merge(rules: &[&[u8]]) -> Result<Vec<Vec<u8>>, Vec<String>> {
+    merge_selectors(rules)
+        .map_err(|_| vec!["Unmatched parenthesis in selector definition".to_owned()])
+}
+
+/// The user of these rules.
 ///
 /// # Errors
 /// As in Redis, every rule with an unknown command or category, and why the first of the other wrong rules is wrong.
-fn parse_user(line: &[u8], index: &CommandIndex, all_channels: bool) -> Result<User, Vec<String>> {
-    let one = |reason: &str| vec![reason.to_owned()];
-    // Quotes have no meaning here: a pattern may hold one, and ACL SAVE writes it as it is.
-    let words = line.split(|&byte| byte == b' ');
-    let words: Vec<&[u8]> = words.filter(|word| !word.is_empty()).collect();
-    let Some((name, rules)) = words.split_first() else {
-        return Err(one("a user needs a name"));
-    };
-    let rules =
-        merge_selectors(rules).map_err(|_| one("Unmatched parenthesis in selector definition"))?;
-    let mut user = User::new((*name).into(), index, all_channels);
+fn user_of<'r>(
+    name: &[u8],
+    rules: impl Iterator<Item = &'r [u8]>,
+    index: &CommandIndex,
+    all_channels: bool,
+) -> Result<User, Vec<String>> {
+    let mut user = User::new(name.into(), index, all_channels);
     let (mut reasons, mut has_other) = (Vec::new(), false);
-    for rule in &rules {
+    for rule in rules {
         match user.apply(rule, index, all_channels) {
             Ok(()) => {}
             Err(UNKNOWN) => {

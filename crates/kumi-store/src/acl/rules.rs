@@ -348,9 +348,9 @@ fn check_not_built(allowed: bool, name: &str) -> Option<Result<(), &'static str>
     })
 }
 
-/// A pattern without blanks and zero bytes.
-fn is_word(pattern: &[u8]) -> bool {
-    !pattern
+/// A pattern or name without blanks and zero bytes.
+pub(super) fn is_word(text: &[u8]) -> bool {
+    !text
         .iter()
         .any(|&byte| byte.is_ascii_whitespace() || byte == 0)
 }

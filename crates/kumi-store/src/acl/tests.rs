@@ -480,12 +480,36 @@ fn users_come_from_lines_and_go_back_to_them() {
         lab.store.acl.lines()
     );
     for (text, error) in [
-        ("usr u", "f:1: line should start with user keyword. "),
+        (
+            "usr u",
+            "f:1 should start with user keyword followed by the username. ",
+        ),
+        (
+            "\nuser",
+            "f:2 should start with user keyword followed by the username. ",
+        ),
         (
             "user u +nosuch",
             "f:1: Error in applying operation '+nosuch': Unknown command or category name in ACL. ",
         ),
-        ("user u\n\nuser u", "f:3: Duplicate user 'u' found. "),
+        (
+            "user u\n\nuser u",
+            "WARNING: Duplicate user 'u' found on line 3. ",
+        ),
+        // Also behind one whose rules are wrong.
+        (
+            "user u x\nuser u",
+            "f:1: Syntax error. WARNING: Duplicate user 'u' found on line 2. ",
+        ),
+        // What stands behind the blank may be a password.
+        (
+            "user bob\t>topsecret on",
+            "'f:1: username 'bob' contains invalid characters. ",
+        ),
+        (
+            "user bob\0 on",
+            "'f:1: username 'bob' contains invalid characters. ",
+        ),
         (
             "user u on\nuser bob on <topsecret",
             "f:2: The password you are trying to remove from the user does not exist. ",
@@ -522,8 +546,39 @@ fn users_come_from_lines_and_go_back_to_them() {
     ] {
         lab.store.config.set_users(vec![line.into()]);
         let loaded = lab.store.load_users(&mut lab.host);
-        assert_eq!(loaded, Err(error.to_owned()));
+        let error = format!("{error}. Critical error while loading ACLs. Exiting.");
+        assert_eq!(loaded, Err(error));
     }
+}
+
+#[test]
+fn blanks_around_the_rules_of_a_file_do_not_count() {
+    let mut lab = Lab::new();
+    let text = b"user bob on\t >pw\t \t ~*\r +@all\t\r\n";
+    let users = super::parse(b"f", text, &lab.store.index, false).expect("valid users");
+    let [bob] = &users[..] else {
+        panic!("one user: {users:?}");
+    };
+    assert!(bob.enabled && bob.has_password(b"pw") && !bob.has_password(b"pw\t"));
+    // A `user` line of the configuration is taken apart before, and its words are as they are.
+    lab.store
+        .config
+        .set_users(vec![b"amy on >pw\t ~* +@all".to_vec()]);
+    lab.store.load_users(&mut lab.host).expect("valid users");
+    let acl = &lab.store.acl;
+    assert!(acl.authenticate(b"amy", b"pw\t").is_some());
+    assert!(acl.authenticate(b"amy", b"pw").is_none());
+}
+
+#[test]
+fn an_error_at_the_start_says_whether_the_acl_file_is_wrong() {
+    let mut lab = Lab::new();
+    lab.configure("aclfile", "users.acl");
+    lab.host.acl_file = b"user bob on <topsecret".to_vec();
+    assert_eq!(
+        lab.store.load_users(&mut lab.host),
+        Err("Aborting Redis startup because of ACL errors: users.acl:1: The password you are trying to remove from the user does not exist. ".to_owned())
+    );
 }
 
 #[test]

@@ -271,6 +271,9 @@ impl Config {
             if user.iter().any(is_blank) {
                 return Err(wrong("Spaces not allowed in ACL usernames".into()));
             }
+            if user.is_empty() {
+                return Err(wrong("ACL usernames must not be empty".into()));
+            }
             // A name or rule has no blanks and is not empty, so the words make the line again.
             let line = values.join(&b' ');
             let words = line.split(|&byte| byte == b' ');

@@ -153,8 +153,8 @@ pub struct Settings {
     pub latency_percentiles: Vec<f64>,
     /// Runs of the periodic work per second, 1 to 500.
     pub hz: u32,
-    /// Other clients get BUSY errors after a script or long command has run for this long. 0 means never for a script, and
-    /// at once for DEBUG BUSY.
+    /// Other clients get BUSY errors after a script or long command has run for this long. 0 means never for a script, which
+    /// then cannot be killed and delays a stop of the server until its end; and at once for DEBUG BUSY.
     pub busy_reply_threshold_ms: u64,
     /// `aclfile`; none if users are not kept in a file.
     pub aclfile: Option<Vec<u8>>,

@@ -219,7 +219,8 @@ impl Host for Bridge<'_, '_> {
         let threshold_ms = self.ctx.settings().busy_reply_threshold_ms;
         let elapsed_ns = self.ctx.host.now().mono_ns.saturating_sub(self.started_ns);
         if !self.slow {
-            // With 0 no script counts as slow, as in Redis: others wait for its end, and it cannot be killed.
+            // With 0 no script counts as slow, as in Redis: other clients and a stop of the server wait for its end, and it
+            // cannot be killed.
             if threshold_ms == 0 || elapsed_ns < threshold_ms.saturating_mul(1_000_000) {
                 return Ok(());
             }

@@ -244,7 +244,7 @@ impl Store {
     /// before the first connection.
     ///
     /// # Errors
-    /// A line that is no user, or a file that cannot be read.
+    /// A line that is no user, or a file that cannot be read, in words for the log.
     pub fn load_users(&mut self, host: &mut dyn Host) -> Result<(), String> {
         let lines = self.config.users().to_vec();
         let all_channels = self.config.settings().acl_pubsub_all_channels;
@@ -256,11 +256,15 @@ impl Store {
             );
         }
         for line in &lines {
-            let user = acl::user_line(line, &self.index, all_channels)?;
+            let user = acl::user_line(line, &self.index, all_channels).map_err(|reason| {
+                format!("{reason}. Critical error while loading ACLs. Exiting.")
+            })?;
             self.acl.put(user);
         }
         if let Some(path) = path {
-            self.load_acl_file(&path, host)?;
+            self.load_acl_file(&path, host).map_err(|reason| {
+                format!("Aborting Redis startup because of ACL errors: {reason}")
+            })?;
         }
         self.clients.open = self.acl.default_is_open();
         Ok(())

@@ -22,7 +22,7 @@ pub const COMPRESSION_SAMPLE: usize = 4_096;
 /// See [`is_noise`]: five standard deviations above what random bytes have.
 const UNEVEN: i32 = 368;
 
-/// zstd's fastest regular level.
+/// zstd's fastest regular level. `.cargo/config.toml` leaves out the strategies of higher levels.
 const LEVEL: i32 = 1;
 
 /// Idle compressors kept. One takes some hundred kilobytes, so a few serve a whole endpoint.

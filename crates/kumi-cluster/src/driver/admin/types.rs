@@ -410,15 +410,15 @@ impl AdminEvents {
             }
             known.insert(authority.clone(), (*uid, metadata.clone()));
         }
-        // A life that is over has its name until its record is gone or replaced: events of its end are still to come.
-        for (authority, (uid, metadata)) in core::mem::take(&mut self.known) {
+        // A life that is over has its name while there is a record of its authority: events of its end are still to come.
+        // The record may be of a later life already, where events are told late.
+        for (authority, before) in core::mem::take(&mut self.known) {
             if known.contains_key(&authority) {
                 continue;
             }
-            let identity = NodeIdentity { authority, uid };
             let shared = self.shared.as_ref();
-            if shared.is_some_and(|shared| shared.name_and_life(&identity).is_some()) {
-                known.insert(identity.authority, (uid, metadata));
+            if shared.is_some_and(|shared| shared.has_record(&authority)) {
+                known.insert(authority, before);
             }
         }
         self.known = known;

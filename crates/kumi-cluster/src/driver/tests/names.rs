@@ -151,6 +151,28 @@ async fn operators_are_told_the_name_of_a_member_from_its_first_event_to_its_las
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_late_watcher_is_told_the_name_of_a_life_that_a_later_one_replaced() {
+    let network = MemoryNetwork::new();
+    let first = start(&network, 1, &[]).await;
+    let mut watch = first.subscribe();
+    let second = named(&network, 2, "web-1", &[1]).await;
+    until(&mut watch, &[1, 2]).await;
+    // Its events are collected, and passed on only when the record is of the later life.
+    let mut late = first.subscribe();
+    let mut words = AdminEvents::new(late.first()).names_from(first.shared());
+    let name = second.name_and_life();
+    drop(second);
+    until(&mut watch, &[1]).await;
+    let again = named(&network, 2, "web-1", &[1]).await;
+    while until(&mut watch, &[1, 2]).await[1].uid != again.identity().uid {}
+    let is_removed = |event: &AdminEvent| match event {
+        AdminEvent::Status { uid, to, .. } => name.ends_with(uid.as_str()) && to == "removed",
+        _ => false,
+    };
+    until_told(&mut late, &mut words, &name, is_removed).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn metadata_that_leaves_no_room_for_the_name_is_refused() {
     let network = MemoryNetwork::new();
     let text = "v".repeat(500);

@@ -183,6 +183,13 @@ fn the_name_of_a_user_has_no_spaces() {
 }
 
 #[test]
+fn the_name_of_a_user_is_not_empty() {
+    let reason = "ACL usernames must not be empty";
+    check_error("user \"\" on", 1, reason);
+    check_error("port 1\nuser '' on >topsecret", 2, reason);
+}
+
+#[test]
 fn the_error_of_a_user_line_shows_no_password() {
     for (text, line) in [
         ("user me on\nUser me on >topsecret", 2),
