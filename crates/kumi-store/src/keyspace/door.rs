@@ -7,7 +7,7 @@
 mod iterate;
 mod typed;
 
-pub(crate) use typed::{Edit, Edited, Missing};
+pub(crate) use typed::{Edit, Edited, Missing, with_new_value};
 
 use super::entry::INLINE_MAX;
 use super::table::Position;
@@ -101,6 +101,18 @@ impl<'a> Keys<'a> {
     /// Refuses `new` more keys when `max-keys` would be exceeded.
     pub(crate) fn admit_keys(&self, new: usize) -> CommandResult {
         self.keyspace.admit_keys(new)
+    }
+
+    /// As [`Keys::admit_keys`] for keys that are created after `removed` others are gone.
+    pub(crate) fn admit_exchange(&self, removed: usize, new: usize) -> CommandResult {
+        self.keyspace.admit_exchange(removed, new)
+    }
+
+    /// Refuses a value under a key, new or not, that a configured limit forbids.
+    pub(crate) fn admit(&mut self, key: &[u8], value: &NewValue<'_>) -> CommandResult {
+        self.admit_new_value(value)?;
+        let new = !self.exists(key);
+        self.admit_keys(usize::from(new))
     }
 
     /// Refuses a value over `max-value-size`.
@@ -197,6 +209,14 @@ impl<'a> Keys<'a> {
         }
         self.signal_modified(key);
         Ok(true)
+    }
+
+    /// Stores a value under a key that is removed first if it is there, as RESTORE does: waiters learn of both, and the
+    /// access data is that of a new key. Limits are not checked; see [`Keys::admit`].
+    pub(crate) fn put_anew(&mut self, key: &[u8], value: NewValue<'_>, expiry: Expiry) {
+        self.remove(key);
+        let clock = self.initial_access();
+        self.put_entry(Entry::new(key, value, expiry.after(None), clock));
     }
 
     /// Puts a value computed from the old one in its place; the deadline stays. The key is

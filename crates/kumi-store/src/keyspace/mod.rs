@@ -25,7 +25,7 @@ mod watch;
 
 pub(crate) use self::{
     collection::Collection,
-    door::{Edit, Edited, Missing},
+    door::{Edit, Edited, Missing, with_new_value},
     value::Type,
 };
 pub(crate) use access::{AccessRule, SavedAccess, idle_seconds};
@@ -476,8 +476,14 @@ impl Keyspace {
     /// Refuses `new` more keys when `max-keys` would be exceeded. What a log holds was accepted before: it is loaded
     /// under a lower limit too.
     pub(crate) fn admit_keys(&self, new: usize) -> CommandResult {
+        self.admit_exchange(0, new)
+    }
+
+    /// As [`Keyspace::admit_keys`] for keys that are created after `removed` others are gone.
+    pub(crate) fn admit_exchange(&self, removed: usize, new: usize) -> CommandResult {
         let max = self.limits.max_keys;
-        if max != 0 && new != 0 && !self.loading && self.total_keys() + new > max {
+        let kept = self.total_keys() - removed;
+        if max != 0 && new != 0 && !self.loading && kept + new > max {
             return Err(CommandError::new(format!(
                 "OOM command not allowed: max-keys limit of {max} keys reached"
             )));

@@ -9,7 +9,7 @@ use super::super::collection::Collection;
 use super::super::entry::lies_inline;
 use super::super::value::{NewValue, StringRef};
 use super::{Expiry, Found, Keys, Look};
-use crate::error::CommandError;
+use crate::error::{CommandError, CommandResult};
 use crate::size_class::block_bytes;
 
 /// What an edit does with a key that is not there.
@@ -280,41 +280,41 @@ impl Keys<'_> {
     /// element the key goes.
     ///
     /// # Errors
-    /// When a configured limit on keys would be exceeded; nothing changed then.
+    /// When a configured limit on keys or value sizes would be exceeded; nothing changed then.
     pub(crate) fn put_collection<T: Collection>(
         &mut self,
         key: &[u8],
         collection: T,
-    ) -> Result<(), CommandError> {
-        self.put_collection_until(key, collection, Expiry::Clear)
-    }
-
-    /// The same with a deadline.
-    ///
-    /// # Errors
-    /// When a configured limit on keys would be exceeded; nothing changed then.
-    pub(crate) fn put_collection_until<T: Collection>(
-        &mut self,
-        key: &[u8],
-        collection: T,
-        expiry: Expiry,
-    ) -> Result<(), CommandError> {
-        if collection.is_empty() && T::GOES_WHEN_EMPTY {
+    ) -> CommandResult {
+        let put = with_new_value(key, collection, |value| self.put(key, value, Expiry::Clear));
+        put.unwrap_or_else(|| {
             self.remove(key);
-            return Ok(());
-        }
-        match collection.small() {
-            Some((form, bytes)) if lies_inline(key, bytes) => {
-                self.put(key, NewValue::Small(T::TYPE, form, bytes), expiry)
-            }
-            _ => self.put(key, NewValue::Boxed(collection.into_value()), expiry),
-        }
+            Ok(())
+        })
     }
 
     /// The seed of the hash tables of collections.
     pub(crate) fn seed(&self) -> (u64, u64) {
         self.keyspace.seed
     }
+}
+
+/// Calls `then` with the form in which a collection is stored under a key; `None` for one without elements, which is not
+/// stored.
+pub(crate) fn with_new_value<T: Collection, R>(
+    key: &[u8],
+    collection: T,
+    then: impl FnOnce(NewValue<'_>) -> R,
+) -> Option<R> {
+    if collection.is_empty() && T::GOES_WHEN_EMPTY {
+        return None;
+    }
+    Some(match collection.small() {
+        Some((form, bytes)) if lies_inline(key, bytes) => {
+            then(NewValue::Small(T::TYPE, form, bytes))
+        }
+        _ => then(NewValue::Boxed(collection.into_value())),
+    })
 }
 
 #[cfg(test)]
