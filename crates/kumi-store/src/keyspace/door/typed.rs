@@ -7,7 +7,7 @@
 use super::super::Change;
 use super::super::collection::Collection;
 use super::super::entry::lies_inline;
-use super::super::value::{NewValue, StringRef};
+use super::super::value::{NewValue, StringRef, Type};
 use super::{Expiry, Found, Keys, Look};
 use crate::error::{CommandError, CommandResult};
 use crate::size_class::block_bytes;
@@ -43,11 +43,14 @@ impl<R> Edit<R> {
         }
     }
 
-    /// The result, whether something changed, and as what it is signalled, if at all.
-    fn split(self) -> (R, bool, Option<Change>) {
+    /// The result, whether something changed, and as what it is signalled, if at all. Of the keys that exist, only
+    /// streams have waiters that want more.
+    fn split(self, type_of: Type) -> (R, bool, Option<Change>) {
         match self {
-            Edit::Changed(result) => (result, true, Some(Change::Written)),
-            Edit::Trimmed(result) => (result, true, Some(Change::Lessened)),
+            Edit::Changed(result) if type_of == Type::Stream => {
+                (result, true, Some(Change::Added(type_of)))
+            }
+            Edit::Changed(result) | Edit::Trimmed(result) => (result, true, Some(Change::Edited)),
             Edit::Unwatched(result) => (result, true, None),
             Edit::Unchanged(result) => (result, false, None),
         }
@@ -166,7 +169,7 @@ impl Keys<'_> {
             scratch.clear();
             scratch.extend_from_slice(bytes);
             let mut collection = T::from_small(form, scratch);
-            (result, changed, change) = edit(&mut collection)?.split();
+            (result, changed, change) = edit(&mut collection)?.split(T::TYPE);
             is_empty = collection.is_empty();
             match collection.small() {
                 Some((form, bytes)) if !changed || lies_inline(key, bytes) => {
@@ -196,7 +199,7 @@ impl Keys<'_> {
             self.keyspace.changing = true;
             let outcome = edit(collection);
             self.keyspace.changing = false;
-            (result, changed, change) = outcome?.split();
+            (result, changed, change) = outcome?.split(T::TYPE);
             is_empty = collection.is_empty();
             after_bytes = collection.heap_bytes();
         }
@@ -210,7 +213,7 @@ impl Keys<'_> {
             self.keyspace.discard(entry);
         }
         if let Some(change) = change {
-            self.keyspace.signal(self.db, key, change);
+            self.signal(key, if removed { Change::Removed } else { change });
         } else if self.keyspace.changing {
             self.keyspace.recount(self.db);
             self.keyspace.changing = false;
@@ -253,7 +256,7 @@ impl Keys<'_> {
                     self.create(hash, found, key, value, Expiry::Clear)?;
                 }
             }
-            self.signal_modified(key);
+            self.signal(key, Change::Added(T::TYPE));
         }
         Ok(Edited {
             result,
@@ -320,7 +323,7 @@ pub(crate) fn with_new_value<T: Collection, R>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keyspace::{Keyspace, Type};
+    use crate::keyspace::Keyspace;
     use crate::types::hash::{Hash, HashLimits};
 
     const SEED: (u64, u64) = (1, 2);
