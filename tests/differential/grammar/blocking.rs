@@ -265,9 +265,12 @@ fn write(generator: &mut Generator<'_>, awaited: Awaited) -> Vec<Request> {
             if command.word(0).starts_with("geo") {
                 there = Request::new(["GEOADD", "w4", "13", "38", "a", "13.001", "38", "b"]);
             }
-            // Redis wakes nobody when such a command overwrites a key.
-            let clear = Request::new(["DEL", "w4", key]);
-            vec![clear, there, command]
+            let mut requests = vec![Request::new(["DEL", "w4"]), there, command];
+            // A command that overwrites a key wakes nobody, and neither does what is added to it then.
+            if generator.rng.percent(40) {
+                requests.insert(0, Request::new(["SET", key, "x"]));
+            }
+            requests
         }
         _ => vec![own],
     }

@@ -10,7 +10,7 @@ use crate::config::{NotifyFlags, Settings};
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
 use crate::key_spec::{KeySpec, key};
-use crate::keyspace::{Expiry, Keys, Look, NewValue, Value, ValueRef};
+use crate::keyspace::{Expiry, Keys, Look, NewValue, Value, ValueRef, with_new_value};
 use crate::number::format_u64;
 use crate::rdb::{
     Builder, Built, Compression, DumpError, Reader, ValueLimits, Writer, decode, open, seal,
@@ -110,11 +110,15 @@ fn restore(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         ctx.reply.ok();
         return Ok(());
     }
-    keys.admit_keys(usize::from(!existed))?;
-    if existed {
+    let put = with_value(key, built, |value| -> CommandResult {
+        keys.admit(key, &value)?;
+        keys.put_anew(key, value, expiry);
+        Ok(())
+    });
+    put.unwrap_or_else(|| {
         keys.remove(key);
-    }
-    put(&mut keys, key, built, expiry)?;
+        Ok(())
+    })?;
     keys.set_access(key, options.idle_s, options.frequency);
     keys.notify(NotifyFlags::GENERIC, "restore", key);
     ctx.dirty(1);
@@ -223,19 +227,26 @@ fn read_payload(ctx: &mut Ctx<'_>, payload: &[u8]) -> Result<Built, CommandError
     Ok(builder.finish())
 }
 
-/// Stores a value that was read under a free key.
-pub(crate) fn put(keys: &mut Keys<'_>, key: &[u8], built: Built, expiry: Expiry) -> CommandResult {
+/// Stores a value that was read from a file of this server in the place of what its key holds. Limits are not checked:
+/// the value was accepted before.
+pub(crate) fn put(keys: &mut Keys<'_>, key: &[u8], built: Built, expiry: Expiry) {
+    let put = with_value(key, built, |value| keys.put_anew(key, value, expiry));
+    if put.is_none() {
+        keys.remove(key);
+    }
+}
+
+/// Calls `then` with the form in which a value that was read is stored; `None` for an empty one, which is not stored.
+fn with_value<R>(key: &[u8], built: Built, then: impl FnOnce(NewValue<'_>) -> R) -> Option<R> {
     match built {
-        Built::Nothing => Ok(()),
-        Built::String(value) if value.len() <= SHORT_STRING => {
-            keys.put(key, NewValue::parse(&value), expiry)
-        }
-        Built::String(value) => keys.put(key, NewValue::Boxed(Value::of_bytes(value)), expiry),
-        Built::List(list) => keys.put_collection_until(key, list, expiry),
-        Built::Set(set) => keys.put_collection_until(key, set, expiry),
-        Built::SortedSet(zset) => keys.put_collection_until(key, zset, expiry),
-        Built::Hash(hash) => keys.put_collection_until(key, hash, expiry),
-        Built::Stream(stream) => keys.put_collection_until(key, stream, expiry),
+        Built::Nothing => None,
+        Built::String(value) if value.len() <= SHORT_STRING => Some(then(NewValue::parse(&value))),
+        Built::String(value) => Some(then(NewValue::Boxed(Value::of_bytes(value)))),
+        Built::List(list) => with_new_value(key, list, then),
+        Built::Set(set) => with_new_value(key, set, then),
+        Built::SortedSet(zset) => with_new_value(key, zset, then),
+        Built::Hash(hash) => with_new_value(key, hash, then),
+        Built::Stream(stream) => with_new_value(key, stream, then),
     }
 }
 

@@ -21,6 +21,8 @@ mod info;
 mod introspect;
 mod keys;
 mod latency;
+#[cfg(test)]
+mod limit_tests;
 mod lists;
 mod memory;
 mod modules;

@@ -334,17 +334,22 @@ fn smove(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let mut keys = ctx.keys();
     let seed = keys.seed();
     let looked = keys.view::<Set>(source, Look::Write);
-    let found = looked.map(|set| set.map(|set| set.contains(member)));
+    let found = looked.map(|set| set.map(|set| (set.contains(member), set.len())));
     // The destination is looked up, with what that announces, even if there is no source.
-    let typed = keys.view::<Set>(destination, Look::Write).map(|_| ());
-    let Some(found) = found? else {
+    let looked = keys.view::<Set>(destination, Look::Write);
+    let destination_exists = looked.map(|set| set.is_some());
+    let Some((found, len)) = found? else {
         ctx.reply.integer(0);
         return Ok(());
     };
-    typed?;
+    let destination_exists = destination_exists?;
     if source == destination || !found {
         ctx.reply.integer(i64::from(found));
         return Ok(());
+    }
+    if !destination_exists {
+        // The source goes with its last member, before the destination is created.
+        keys.admit_exchange(usize::from(len == 1), 1)?;
     }
     let taken = keys.edit(source, Missing::Skip, |set: &mut Set| {
         set.remove(member);

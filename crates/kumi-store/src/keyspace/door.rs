@@ -7,11 +7,11 @@
 mod iterate;
 mod typed;
 
-pub(crate) use typed::{Edit, Edited, Missing};
+pub(crate) use typed::{Edit, Edited, Missing, with_new_value};
 
 use super::entry::INLINE_MAX;
 use super::table::Position;
-use super::value::Value;
+use super::value::{Type, Value};
 use super::{Change, Entry, Keyspace, NewValue, StringRef};
 use crate::config::NotifyFlags;
 use crate::error::{CommandError, CommandResult};
@@ -103,6 +103,18 @@ impl<'a> Keys<'a> {
         self.keyspace.admit_keys(new)
     }
 
+    /// As [`Keys::admit_keys`] for keys that are created after `removed` others are gone.
+    pub(crate) fn admit_exchange(&self, removed: usize, new: usize) -> CommandResult {
+        self.keyspace.admit_exchange(removed, new)
+    }
+
+    /// Refuses a value under a key, new or not, that a configured limit forbids.
+    pub(crate) fn admit(&mut self, key: &[u8], value: &NewValue<'_>) -> CommandResult {
+        self.admit_new_value(value)?;
+        let new = !self.exists(key);
+        self.admit_keys(usize::from(new))
+    }
+
     /// Refuses a value over `max-value-size`.
     pub(crate) fn admit_value(&self, bytes: usize) -> CommandResult {
         self.keyspace.admit_value(bytes)
@@ -155,12 +167,13 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Has the commands executed again that wait for a key, although watchers see no change of it.
+    /// Has the commands executed again that wait for a stream, although watchers see no change of it.
     pub(crate) fn wake(&mut self, key: &[u8]) {
-        self.keyspace.waiters.touch(self.db, key, || true);
+        self.keyspace.waiters.touch(self.db, key, Type::Stream);
     }
 
-    /// Stores a value, creating or replacing the key.
+    /// Stores a value, creating or replacing the key. As in Redis, a value that replaces another one is not served to
+    /// waiters.
     ///
     /// # Errors
     /// When a configured limit on keys or value sizes would be exceeded; nothing changed then.
@@ -190,13 +203,24 @@ impl<'a> Keys<'a> {
             return Ok(false);
         }
         self.admit_new_value(&value)?;
-        if let Found::Live(position) = found {
+        let change = if let Found::Live(position) = found {
             self.replace(hash, position, value, expiry);
+            Change::Removed
         } else {
+            let added = value.type_of();
             self.create(hash, found, key, value, expiry)?;
-        }
-        self.signal_modified(key);
+            Change::Added(added)
+        };
+        self.signal(key, change);
         Ok(true)
+    }
+
+    /// Stores a value under a key that is removed first if it is there, as RESTORE does: waiters learn of both, and the
+    /// access data is that of a new key. Limits are not checked; see [`Keys::admit`].
+    pub(crate) fn put_anew(&mut self, key: &[u8], value: NewValue<'_>, expiry: Expiry) {
+        self.remove(key);
+        let clock = self.initial_access();
+        self.put_entry(Entry::new(key, value, expiry.after(None), clock));
     }
 
     /// Puts a value computed from the old one in its place; the deadline stays. The key is
@@ -220,7 +244,7 @@ impl<'a> Keys<'a> {
             self.admit_new_value(&new)?;
             self.create(hash, found, key, new, Expiry::Clear)?;
         }
-        self.signal_modified(key);
+        self.signal(key, Change::Edited);
         Ok(())
     }
 
@@ -261,7 +285,7 @@ impl<'a> Keys<'a> {
                 self.create(hash, found, key, NewValue::RawBytes(&bytes), Expiry::Clear)?;
             }
         }
-        self.signal_modified(key);
+        self.signal(key, Change::Edited);
         Ok(())
     }
 
@@ -279,16 +303,16 @@ impl<'a> Keys<'a> {
         let (hash, position) = self.find(key)?;
         self.keyspace.changing = true;
         let entry = self.keyspace.dbs[self.db].take(hash, position);
-        self.signal_modified(key);
+        self.signal(key, Change::Removed);
         Some(entry)
     }
 
     /// Puts an entry under its own key, which must be free; its clock and deadline stay.
     pub(crate) fn put_entry(&mut self, entry: Entry) {
         let (hash, found) = self.search(entry.key());
-        let key = entry.key().to_vec();
+        let (key, added) = (entry.key().to_vec(), entry.type_of());
         self.add(hash, found, entry);
-        self.signal_modified(&key);
+        self.signal(&key, Change::Added(added));
     }
 
     /// Changes a deadline: `change` gets the old one and returns the new one; `None` leaves it. Answers
@@ -320,7 +344,7 @@ impl<'a> Keys<'a> {
             db.unindex_deadline(hash, before);
             db.index_deadline(hash, after);
         }
-        self.keyspace.signal(self.db, key, Change::Lessened);
+        self.signal(key, Change::Edited);
         true
     }
 
@@ -500,8 +524,8 @@ impl<'a> Keys<'a> {
     }
 
     #[inline]
-    fn signal_modified(&mut self, key: &[u8]) {
-        self.keyspace.signal_modified(self.db, key);
+    fn signal(&mut self, key: &[u8], change: Change) {
+        self.keyspace.signal(self.db, key, change);
     }
 }
 

@@ -5,7 +5,7 @@
 //! not go; it leaves the pool. `volatile-ttl` needs no samples: the deadline index knows the key that expires first.
 
 use super::table::Position;
-use super::{Entry, Keyspace};
+use super::{Change, Entry, Keyspace};
 use crate::config::{EvictionPolicy, NotifyFlags, Settings};
 
 /// Candidates the pool holds.
@@ -106,7 +106,7 @@ impl Keyspace {
         self.changing = true;
         let entry = self.dbs[db].take(hash, position);
         self.stats.evicted += 1;
-        self.signal_modified(db, entry.key());
+        self.signal(db, entry.key(), Change::Removed);
         self.notify(db, NotifyFlags::EVICTED, "evicted", entry.key());
         if self.propagation.is_on() {
             let verb: &[u8] = if lazy { b"UNLINK" } else { b"DEL" };

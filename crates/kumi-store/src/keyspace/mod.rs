@@ -25,7 +25,7 @@ mod watch;
 
 pub(crate) use self::{
     collection::Collection,
-    door::{Edit, Edited, Missing},
+    door::{Edit, Edited, Missing, with_new_value},
     value::Type,
 };
 pub(crate) use access::{AccessRule, SavedAccess, idle_seconds};
@@ -38,7 +38,7 @@ pub(crate) use snapshot::FrozenDb;
 pub use snapshot::Piece;
 pub(crate) use tracking::{Invalidated, Tracking};
 pub(crate) use value::{NewValue, StringRef, Value, ValueRef};
-pub(crate) use waiters::{Ticket, Waiters};
+pub(crate) use waiters::{Ticket, Waiters, Wake};
 pub(crate) use watch::Watchers;
 
 use crate::config::NotifyFlags;
@@ -61,13 +61,17 @@ pub(crate) enum Happening {
     Invalidated(Invalidated),
 }
 
-/// What happened to a key; it decides who learns of it.
+/// What happened to a key; it decides who learns of it. Waiters learn what Redis signals as ready: a key that appeared, a
+/// new entry of a stream, and, if that ends their wait, a key whose value is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
-    /// A command changed, created or removed it.
-    Written,
-    /// A command removed entries of a stream or changed the deadline. No wait ends by that, so waiters are left alone.
-    Lessened,
+    /// A command created it with a value of this type, or added an entry to its stream.
+    Added(Type),
+    /// A command removed it, or put another value in the place of its value.
+    Removed,
+    /// A command changed its value or its deadline in another way, or created a string. No wait ends by that, so waiters
+    /// are left alone.
+    Edited,
     /// It expired.
     Expired,
 }
@@ -397,13 +401,7 @@ impl Keyspace {
     }
 
     /// A key changed, appeared or is gone: the one place where totals, watchers, waiters and client-side caches learn
-    /// of it.
-    fn signal_modified(&mut self, db: usize, key: &[u8]) {
-        self.signal(db, key, Change::Written);
-    }
-
-    /// As [`Keyspace::signal_modified`] for any change. The totals stay as they are if `changing` is not set: a value was
-    /// overwritten by one of the same size.
+    /// of it. The totals stay as they are if `changing` is not set: a value was overwritten by one of the same size.
     fn signal(&mut self, db: usize, key: &[u8], change: Change) {
         if self.changing {
             self.recount(db);
@@ -415,10 +413,11 @@ impl Keyspace {
             self.watchers
                 .touch(db, key, || table.find(table.hash(key), key).is_some());
         }
-        if change != Change::Lessened && !self.waiters.is_empty() {
-            let table = &self.dbs[db].table;
-            self.waiters
-                .touch(db, key, || table.find(table.hash(key), key).is_some());
+        if change != Change::Edited && !self.waiters.is_empty() {
+            match change {
+                Change::Added(added) => self.waiters.touch(db, key, added),
+                _ => self.waiters.touch_gone(db, key),
+            }
         }
         let by_command = change != Change::Expired;
         if self.tracking.is_on()
@@ -476,8 +475,14 @@ impl Keyspace {
     /// Refuses `new` more keys when `max-keys` would be exceeded. What a log holds was accepted before: it is loaded
     /// under a lower limit too.
     pub(crate) fn admit_keys(&self, new: usize) -> CommandResult {
+        self.admit_exchange(0, new)
+    }
+
+    /// As [`Keyspace::admit_keys`] for keys that are created after `removed` others are gone.
+    pub(crate) fn admit_exchange(&self, removed: usize, new: usize) -> CommandResult {
         let max = self.limits.max_keys;
-        if max != 0 && new != 0 && !self.loading && self.total_keys() + new > max {
+        let kept = self.total_keys() - removed;
+        if max != 0 && new != 0 && !self.loading && kept + new > max {
             return Err(CommandError::new(format!(
                 "OOM command not allowed: max-keys limit of {max} keys reached"
             )));
@@ -566,8 +571,10 @@ impl Keyspace {
     /// Every key of a database may have changed.
     fn touch_waiters(&mut self, db: usize) {
         let table = &self.dbs[db].table;
-        self.waiters
-            .touch_db(db, |key| table.find(table.hash(key), key).is_some());
+        self.waiters.touch_db(db, |key| {
+            let position = table.find(table.hash(key), key)?;
+            Some(table.at(position).type_of())
+        });
     }
 
     /// Breaks the watches on keys of `db` that change when another database, or none, takes its

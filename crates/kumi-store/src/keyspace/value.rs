@@ -275,6 +275,14 @@ impl<'a> NewValue<'a> {
         }
     }
 
+    pub(super) fn type_of(&self) -> Type {
+        match self {
+            NewValue::Int(_) | NewValue::Bytes(_) | NewValue::RawBytes(_) => Type::String,
+            NewValue::Small(type_of, _, _) => *type_of,
+            NewValue::Boxed(value) => value.type_of(),
+        }
+    }
+
     /// Length as a string; what a collection takes.
     pub(crate) fn len(&self) -> usize {
         match self {

@@ -1,14 +1,40 @@
 //! Which sessions wait for which keys, in the order they came.
 //!
 //! A change of a key that a session waits for only notes the key as ready. The store serves the waiting sessions when
-//! the command, transaction or script that changed it has ended.
+//! the command, transaction or script that changed it has ended. Which changes make a key ready is as in Redis, because
+//! that decides the order in which keys are served.
 
+use super::value::Type;
 use crate::session::SessionKey;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A place in the order of waits; later waits have higher ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Ticket(u64);
+
+/// Which changes of a key end the wait for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wake {
+    /// The key holds this type. Deletion and other types leave the session waiting.
+    Holds(Type),
+    /// A new entry of the stream, and its loss: a consumer group is lost with its key, and the command answers an error.
+    Any,
+}
+
+impl Wake {
+    /// The type that the session waits for.
+    fn awaited(self) -> Type {
+        match self {
+            Wake::Holds(wanted) => wanted,
+            Wake::Any => Type::Stream,
+        }
+    }
+
+    /// Whether the session is also served when the key is gone, or holds another type.
+    fn on_any(self) -> bool {
+        self == Wake::Any
+    }
+}
 
 /// The sessions that wait for one key.
 #[derive(Debug, Default)]
@@ -23,6 +49,8 @@ pub(crate) struct Waiters {
     /// By database, then by key. Nothing empty is kept.
     dbs: BTreeMap<usize, BTreeMap<Box<[u8]>, Queue>>,
     next_ticket: Ticket,
+    /// How many waits there are for each [`Type`], a wait for several keys counted for each of them.
+    by_type: [usize; Type::ALL.len()],
     /// Keys that changed since they were last looked at, in the order of their first change.
     ready: Vec<(usize, Box<[u8]>)>,
     /// The same keys, so that each is listed once.
@@ -55,32 +83,34 @@ impl Waiters {
         ticket
     }
 
-    /// Lists a session under a key. With `on_any` it is also served when the key is gone or holds another type.
+    /// Lists a session under a key.
     pub(crate) fn add(
         &mut self,
         db: usize,
         key: &[u8],
         ticket: Ticket,
         session: SessionKey,
-        on_any: bool,
+        wake: Wake,
     ) {
         let queue = self.dbs.entry(db).or_default();
         let queue = queue.entry(key.into()).or_default();
         // A command may name a key twice.
         if queue.sessions.insert(ticket, session).is_none() {
-            queue.on_any += usize::from(on_any);
+            queue.on_any += usize::from(wake.on_any());
+            self.by_type[wake.awaited() as usize] += 1;
         }
     }
 
-    /// Takes a session off a key; `on_any` is what it was added with.
-    pub(crate) fn remove(&mut self, db: usize, key: &[u8], ticket: Ticket, on_any: bool) {
+    /// Takes a session off a key; `wake` is what it was added with.
+    pub(crate) fn remove(&mut self, db: usize, key: &[u8], ticket: Ticket, wake: Wake) {
         let Some(keys) = self.dbs.get_mut(&db) else {
             return;
         };
         if let Some(queue) = keys.get_mut(key)
             && queue.sessions.remove(&ticket).is_some()
         {
-            queue.on_any -= usize::from(on_any);
+            queue.on_any -= usize::from(wake.on_any());
+            self.by_type[wake.awaited() as usize] -= 1;
             if queue.sessions.is_empty() {
                 keys.remove(key);
             }
@@ -109,23 +139,40 @@ impl Waiters {
         queue.is_some_and(|queue| queue.on_any > 0)
     }
 
-    /// A key changed. A key that is gone is listed only if that ends a wait: its place in the order is that of its next
-    /// appearance.
-    pub(super) fn touch(&mut self, db: usize, key: &[u8], exists: impl FnOnce() -> bool) {
-        let queue = self.dbs.get(&db).and_then(|keys| keys.get(key));
-        if queue.is_some_and(|queue| queue.on_any > 0 || exists())
-            && self.listed.insert((db, key.into()))
-        {
-            self.ready.push((db, key.into()));
+    /// A key appeared with a value of the type `added`, or its stream has a new entry. It is listed if a session waits
+    /// for it and a session waits for that type, be it under another key.
+    pub(super) fn touch(&mut self, db: usize, key: &[u8], added: Type) {
+        if self.by_type[added as usize] == 0 {
+            return;
+        }
+        let keys = self.dbs.get(&db);
+        if keys.is_some_and(|keys| keys.contains_key(key)) {
+            self.list(db, key);
         }
     }
 
-    /// Every key of a database may have changed.
-    pub(super) fn touch_db(&mut self, db: usize, exists: impl Fn(&[u8]) -> bool) {
+    /// A key is gone, or its value was replaced. It is listed only if that ends a wait: otherwise its place in the order
+    /// is that of its next appearance.
+    pub(super) fn touch_gone(&mut self, db: usize, key: &[u8]) {
+        if self.has_on_any(db, key) {
+            self.list(db, key);
+        }
+    }
+
+    /// Every key of a database may have changed; `type_of` is what a key holds now.
+    pub(super) fn touch_db(&mut self, db: usize, type_of: impl Fn(&[u8]) -> Option<Type>) {
         for (key, queue) in self.dbs.get(&db).into_iter().flatten() {
-            if (queue.on_any > 0 || exists(key)) && self.listed.insert((db, key.clone())) {
+            let held = type_of(key);
+            let awaited = held.is_some_and(|held| self.by_type[held as usize] > 0);
+            if (queue.on_any > 0 || awaited) && self.listed.insert((db, key.clone())) {
                 self.ready.push((db, key.clone()));
             }
+        }
+    }
+
+    fn list(&mut self, db: usize, key: &[u8]) {
+        if self.listed.insert((db, key.into())) {
+            self.ready.push((db, key.into()));
         }
     }
 

@@ -12,7 +12,7 @@
 use crate::command::{CommandId, flag};
 use crate::ctx::Ctx;
 use crate::host::Host;
-use crate::keyspace::{Entry, Look, Ticket, Type};
+use crate::keyspace::{Entry, Look, Ticket, Type, Wake};
 use crate::output::Outputs;
 use crate::session::{Blocked, BlockedOn, SessionKey};
 use crate::store::{Effect, Flow, Store};
@@ -28,15 +28,6 @@ pub(crate) struct KeyWait {
     pub(crate) wake: Wake,
     /// Its place among those that wait for the same keys.
     ticket: Ticket,
-}
-
-/// Which changes of a key end the wait for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wake {
-    /// The key holds this type. Deletion and other types leave the session waiting.
-    Holds(Type),
-    /// Any change: a consumer group is lost with its key, and the command answers an error.
-    Any,
 }
 
 impl Ctx<'_> {
@@ -86,10 +77,9 @@ impl Store {
     /// Leaves a session waiting.
     pub(crate) fn block(&mut self, key: SessionKey, blocked: Blocked) {
         if let BlockedOn::Keys(wait) = &blocked.on {
-            let on_any = wait.wake == Wake::Any;
             let waiters = &mut self.keyspace.waiters;
             for name in &wait.keys {
-                waiters.add(wait.db, name, wait.ticket, key, on_any);
+                waiters.add(wait.db, name, wait.ticket, key, wait.wake);
             }
         }
         self.clients.block(key, blocked);
@@ -112,10 +102,9 @@ impl Store {
     pub(crate) fn forget_wait(&mut self, key: SessionKey, blocked: &Blocked) {
         self.clients.forget_wait(key, blocked);
         if let BlockedOn::Keys(wait) = &blocked.on {
-            let on_any = wait.wake == Wake::Any;
             let waiters = &mut self.keyspace.waiters;
             for name in &wait.keys {
-                waiters.remove(wait.db, name, wait.ticket, on_any);
+                waiters.remove(wait.db, name, wait.ticket, wait.wake);
             }
         }
     }

@@ -173,6 +173,23 @@ fn a_pause_holds_writes_until_it_ends() {
 }
 
 #[test]
+fn a_command_that_a_pause_holds_cannot_be_unblocked() {
+    let mut lab = Lab::new();
+    let other = lab.connect();
+    lab.check(&[("CLIENT PAUSE 100 WRITE", "+OK\r\n")]);
+    assert_eq!(lab.run_as(other, "BLPOP l 0"), "");
+    let id = waiting_id(&mut lab, other);
+    for how in ["", "TIMEOUT", "ERROR"] {
+        lab.check(&[(&format!("CLIENT UNBLOCK {id} {how}"), ":0\r\n")]);
+        assert_eq!(lab.received(other), "", "{how}");
+    }
+    lab.advance_ms(100);
+    // Now it waits for its key.
+    lab.check(&[(&format!("CLIENT UNBLOCK {id}"), ":1\r\n")]);
+    assert_eq!(lab.received(other), "*-1\r\n");
+}
+
+#[test]
 fn a_pause_ends_in_time_when_the_wall_clock_is_set_back() {
     let mut lab = Lab::new();
     let other = lab.connect();

@@ -117,9 +117,8 @@ fn store(ctx: &mut Ctx<'_>, contents: Contents, flush: bool, merge: bool) -> Com
             continue;
         }
         let mut keys = keys.in_db(saved.head.db as usize);
-        keys.remove(&saved.key);
         let expiry = saved.head.deadline.map_or(Expiry::Clear, Expiry::At);
-        dump::put(&mut keys, &saved.key, saved.value, expiry)?;
+        dump::put(&mut keys, &saved.key, saved.value, expiry);
         keys.set_access(&saved.key, saved.head.idle_s, saved.head.frequency);
     }
     Ok(())

@@ -8,9 +8,8 @@ use super::{end, limits, pop_verb, take};
 use crate::cmd::parse::timeout_ms;
 use crate::ctx::Ctx;
 use crate::error::CommandResult;
-use crate::keyspace::{Look, Type};
+use crate::keyspace::{Look, Type, Wake};
 use crate::types::list::{List, Side};
-use crate::waiting::Wake;
 use kumi_resp::Args;
 use std::ops::Range;
 

@@ -189,6 +189,8 @@ fn a_destination_of_another_type_ends_the_wait_with_an_error() {
 
 /// RESTORE of the list `l` from a payload that a line cannot hold.
 const RESTORE: &str = "EVAL return(redis.call('RESTORE','l',0,redis.call('DUMP','other'))) 0";
+const RESTORE_REPLACE: &str =
+    "EVAL return(redis.call('RESTORE','l',0,redis.call('DUMP','other'),'REPLACE')) 0";
 
 #[test]
 fn every_way_a_list_appears_wakes() {
@@ -218,6 +220,39 @@ fn every_way_a_list_appears_wakes() {
             "*2\r\n$1\r\nl\r\n$1\r\n1\r\n",
             "after {line}"
         );
+    }
+}
+
+#[test]
+fn a_list_that_replaces_another_value_wakes_nobody() {
+    for value in ["SET l x", "SADD l x", "ZADD l 1 x", "XADD l 1-1 f v"] {
+        let mut lab = Lab::new();
+        let client = lab.waiter("BLPOP l 0");
+        lab.run(value);
+        lab.check(&[
+            ("RPUSH other 1", ":1\r\n"),
+            ("SORT other STORE l", ":1\r\n"),
+            // Neither does an element of a list that exists.
+            ("RPUSH l 2", ":2\r\n"),
+            ("SORT other STORE l", ":1\r\n"),
+        ]);
+        assert_eq!(lab.received(client), "", "{value}");
+        lab.check(&[("DEL l", ":1\r\n"), ("RPUSH l 3", ":1\r\n")]);
+        let served = "*2\r\n$1\r\nl\r\n$1\r\n3\r\n";
+        assert_eq!(lab.received(client), served, "{value}");
+    }
+}
+
+#[test]
+fn a_list_in_the_place_of_a_removed_key_wakes() {
+    for line in ["RENAME other l", "COPY other l REPLACE", RESTORE_REPLACE] {
+        let mut lab = Lab::new();
+        let client = lab.waiter("BLPOP l 0");
+        lab.check(&[("SET l x", "+OK\r\n"), ("RPUSH other 1", ":1\r\n")]);
+        assert_eq!(lab.received(client), "", "before {line}");
+        lab.run(line);
+        let served = "*2\r\n$1\r\nl\r\n$1\r\n1\r\n";
+        assert_eq!(lab.received(client), served, "after {line}");
     }
 }
 
@@ -475,5 +510,43 @@ fn a_key_that_was_deleted_first_is_served_when_it_appeared() {
             "*2\r\n$1\r\nb\r\n$1\r\n2\r\n",
             "{gone}"
         );
+    }
+}
+
+#[test]
+fn a_key_is_ready_from_when_it_holds_a_type_that_some_client_waits_for() {
+    for (before, bystander, is_first) in [
+        ("SET b x", "", false),
+        ("SADD b x", "", false),
+        ("ZADD b 1 x", "", false),
+        ("SET b x", "BZPOPMIN z 0", false),
+        // As in Redis, the client that waits for the type need not wait for the key.
+        ("ZADD b 1 x", "BZPOPMIN z 0", true),
+        ("XADD b 1-1 f v", "BZPOPMIN z 0", false),
+        ("XADD b 1-1 f v", "XREAD BLOCK 0 STREAMS s $", true),
+        ("RPUSH b x", "", true),
+        ("SWAPDB 0 1", "", false),
+    ] {
+        let mut lab = Lab::new();
+        let (one, other) = (lab.waiter("BLPOP c 0"), lab.waiter("BLPOP c b 0"));
+        if !bystander.is_empty() {
+            lab.waiter(bystander);
+        }
+        for line in ["SELECT 1", "SADD b x", "SELECT 0", "MULTI"] {
+            lab.run(line);
+        }
+        for line in [before, "DEL b", "RPUSH c 1", "RPUSH b 2"] {
+            assert_eq!(lab.run(line), "+QUEUED\r\n");
+        }
+        lab.run("EXEC");
+        let (c, b) = (
+            "*2\r\n$1\r\nc\r\n$1\r\n1\r\n",
+            "*2\r\n$1\r\nb\r\n$1\r\n2\r\n",
+        );
+        // Woken by `b`, the second client takes from `c`, which its command names first.
+        let expected = if is_first { ("", c) } else { (c, b) };
+        let received = (lab.received(one), lab.received(other));
+        let received = (received.0.as_str(), received.1.as_str());
+        assert_eq!(received, expected, "{before}, {bystander}");
     }
 }

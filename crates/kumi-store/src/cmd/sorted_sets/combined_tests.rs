@@ -252,6 +252,35 @@ fn waiting_clients_are_served_in_order() {
 const RESTORE: &str = "EVAL return(redis.call('RESTORE','z',0,redis.call('DUMP','other'))) 0";
 
 #[test]
+fn a_sorted_set_that_replaces_another_value_wakes_nobody() {
+    for line in [
+        "ZUNIONSTORE z 1 other",
+        "ZINTERSTORE z 2 other other",
+        "ZDIFFSTORE z 2 other none",
+        "ZRANGESTORE z other 0 -1",
+        "GEOSEARCHSTORE z other FROMLONLAT 13 38 BYRADIUS 1 km",
+        "GEORADIUS other 13 38 1 km STORE z",
+        "GEORADIUSBYMEMBER other m 1 km STOREDIST z",
+    ] {
+        let mut lab = Lab::new();
+        let client = lab.connect();
+        assert_eq!(lab.run_as(client, "BZPOPMIN z 0"), "");
+        lab.check(&[
+            ("GEOADD other 13 38 m", ":1\r\n"),
+            ("SET z x", "+OK\r\n"),
+            (line, ":1\r\n"),
+            // Neither does a member of a sorted set that exists.
+            ("ZADD z 1 n", ":1\r\n"),
+            ("ZCARD z", ":2\r\n"),
+        ]);
+        assert_eq!(lab.received(client), "", "{line}");
+        lab.check(&[("DEL z", ":1\r\n"), ("ZADD z 1 n", ":1\r\n")]);
+        let served = "*3\r\n$1\r\nz\r\n$1\r\nn\r\n$1\r\n1\r\n";
+        assert_eq!(lab.received(client), served, "{line}");
+    }
+}
+
+#[test]
 fn every_way_a_sorted_set_appears_wakes() {
     let (scored, placed) = ("ZADD other 1 m", "GEOADD other 13 38 m");
     for (before, line) in [

@@ -4,9 +4,8 @@ use super::pick::{pair, take};
 use crate::cmd::parse::{integer, timeout_ms};
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::Type;
+use crate::keyspace::{Type, Wake};
 use crate::number::format_i64;
-use crate::waiting::Wake;
 use kumi_resp::Args;
 use std::ops::Range;
 

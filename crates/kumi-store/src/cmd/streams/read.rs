@@ -11,10 +11,9 @@ use crate::cmd::parse::{block_ms, integer};
 use crate::config::NotifyFlags;
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::{Edit, Look, Missing, Type};
+use crate::keyspace::{Edit, Look, Missing, Type, Wake};
 use crate::reply::{Deferred, Reply};
 use crate::types::stream::{Delivery, Stream, StreamId};
-use crate::waiting::Wake;
 use kumi_resp::{Args, OwnedArgs};
 
 /// What XREAD or XREADGROUP is asked for.

@@ -7,9 +7,9 @@
 use super::super::Change;
 use super::super::collection::Collection;
 use super::super::entry::lies_inline;
-use super::super::value::{NewValue, StringRef};
+use super::super::value::{NewValue, StringRef, Type};
 use super::{Expiry, Found, Keys, Look};
-use crate::error::CommandError;
+use crate::error::{CommandError, CommandResult};
 use crate::size_class::block_bytes;
 
 /// What an edit does with a key that is not there.
@@ -43,11 +43,14 @@ impl<R> Edit<R> {
         }
     }
 
-    /// The result, whether something changed, and as what it is signalled, if at all.
-    fn split(self) -> (R, bool, Option<Change>) {
+    /// The result, whether something changed, and as what it is signalled, if at all. Of the keys that exist, only
+    /// streams have waiters that want more.
+    fn split(self, type_of: Type) -> (R, bool, Option<Change>) {
         match self {
-            Edit::Changed(result) => (result, true, Some(Change::Written)),
-            Edit::Trimmed(result) => (result, true, Some(Change::Lessened)),
+            Edit::Changed(result) if type_of == Type::Stream => {
+                (result, true, Some(Change::Added(type_of)))
+            }
+            Edit::Changed(result) | Edit::Trimmed(result) => (result, true, Some(Change::Edited)),
             Edit::Unwatched(result) => (result, true, None),
             Edit::Unchanged(result) => (result, false, None),
         }
@@ -166,7 +169,7 @@ impl Keys<'_> {
             scratch.clear();
             scratch.extend_from_slice(bytes);
             let mut collection = T::from_small(form, scratch);
-            (result, changed, change) = edit(&mut collection)?.split();
+            (result, changed, change) = edit(&mut collection)?.split(T::TYPE);
             is_empty = collection.is_empty();
             match collection.small() {
                 Some((form, bytes)) if !changed || lies_inline(key, bytes) => {
@@ -196,7 +199,7 @@ impl Keys<'_> {
             self.keyspace.changing = true;
             let outcome = edit(collection);
             self.keyspace.changing = false;
-            (result, changed, change) = outcome?.split();
+            (result, changed, change) = outcome?.split(T::TYPE);
             is_empty = collection.is_empty();
             after_bytes = collection.heap_bytes();
         }
@@ -210,7 +213,7 @@ impl Keys<'_> {
             self.keyspace.discard(entry);
         }
         if let Some(change) = change {
-            self.keyspace.signal(self.db, key, change);
+            self.signal(key, if removed { Change::Removed } else { change });
         } else if self.keyspace.changing {
             self.keyspace.recount(self.db);
             self.keyspace.changing = false;
@@ -253,7 +256,7 @@ impl Keys<'_> {
                     self.create(hash, found, key, value, Expiry::Clear)?;
                 }
             }
-            self.signal_modified(key);
+            self.signal(key, Change::Added(T::TYPE));
         }
         Ok(Edited {
             result,
@@ -280,35 +283,17 @@ impl Keys<'_> {
     /// element the key goes.
     ///
     /// # Errors
-    /// When a configured limit on keys would be exceeded; nothing changed then.
+    /// When a configured limit on keys or value sizes would be exceeded; nothing changed then.
     pub(crate) fn put_collection<T: Collection>(
         &mut self,
         key: &[u8],
         collection: T,
-    ) -> Result<(), CommandError> {
-        self.put_collection_until(key, collection, Expiry::Clear)
-    }
-
-    /// The same with a deadline.
-    ///
-    /// # Errors
-    /// When a configured limit on keys would be exceeded; nothing changed then.
-    pub(crate) fn put_collection_until<T: Collection>(
-        &mut self,
-        key: &[u8],
-        collection: T,
-        expiry: Expiry,
-    ) -> Result<(), CommandError> {
-        if collection.is_empty() && T::GOES_WHEN_EMPTY {
+    ) -> CommandResult {
+        let put = with_new_value(key, collection, |value| self.put(key, value, Expiry::Clear));
+        put.unwrap_or_else(|| {
             self.remove(key);
-            return Ok(());
-        }
-        match collection.small() {
-            Some((form, bytes)) if lies_inline(key, bytes) => {
-                self.put(key, NewValue::Small(T::TYPE, form, bytes), expiry)
-            }
-            _ => self.put(key, NewValue::Boxed(collection.into_value()), expiry),
-        }
+            Ok(())
+        })
     }
 
     /// The seed of the hash tables of collections.
@@ -317,10 +302,28 @@ impl Keys<'_> {
     }
 }
 
+/// Calls `then` with the form in which a collection is stored under a key; `None` for one without elements, which is not
+/// stored.
+pub(crate) fn with_new_value<T: Collection, R>(
+    key: &[u8],
+    collection: T,
+    then: impl FnOnce(NewValue<'_>) -> R,
+) -> Option<R> {
+    if collection.is_empty() && T::GOES_WHEN_EMPTY {
+        return None;
+    }
+    Some(match collection.small() {
+        Some((form, bytes)) if lies_inline(key, bytes) => {
+            then(NewValue::Small(T::TYPE, form, bytes))
+        }
+        _ => then(NewValue::Boxed(collection.into_value())),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keyspace::{Keyspace, Type};
+    use crate::keyspace::Keyspace;
     use crate::types::hash::{Hash, HashLimits};
 
     const SEED: (u64, u64) = (1, 2);

@@ -103,6 +103,31 @@ fn approximate_trims_take_whole_nodes_within_their_limit() {
 }
 
 #[test]
+fn a_trim_of_a_stream_without_entries_clears_the_first_id() {
+    let counters = Counters {
+        first_id: id(3, 0),
+        max_deleted_id: id(5, 0),
+        entries_added: 5,
+    };
+    for to in [
+        TrimTo::MaxLen(5),
+        TrimTo::MaxLen(0),
+        TrimTo::MinId(id(9, 0)),
+    ] {
+        let mut stream = Stream::new();
+        stream.restore_counters(id(5, 0), Some(counters)).unwrap();
+        assert_eq!(stream.first_id(), id(3, 0));
+        let trim = Trim {
+            to,
+            approximate: false,
+            limit: 0,
+        };
+        assert_eq!(stream.trim(trim), 0);
+        assert_eq!(stream.first_id(), StreamId::MIN, "{trim:?}");
+    }
+}
+
+#[test]
 fn a_removed_consumer_takes_its_pending_entries_along() {
     let mut stream = stream_of(5);
     assert!(stream.create_group(b"g", StreamId::MIN, None));

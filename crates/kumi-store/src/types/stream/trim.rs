@@ -53,7 +53,10 @@ impl Stream {
             }
             break;
         }
-        if deleted > 0 {
+        if self.length == 0 {
+            // The counters of a serialised stream may name a first entry although there is none.
+            self.first_id = StreamId::MIN;
+        } else if deleted > 0 {
             self.find_first();
         }
         deleted
