@@ -3,7 +3,7 @@
 
 use super::value::{Type, Value};
 use crate::types::hash::{Hash, HashEncoding, HashRef};
-use crate::types::list::{List, ListEncoding, ListRef};
+use crate::types::list::{List, ListRef};
 use crate::types::set::{Set, SetEncoding, SetRef, SmallSet};
 use crate::types::stream::Stream;
 use crate::types::zset::{Zset, ZsetEncoding, ZsetRef};
@@ -201,16 +201,15 @@ impl Collection for List {
 
     #[inline]
     fn view_small(form: u8, bytes: &[u8]) -> ListRef<'_> {
-        ListRef::from_small(list_encoding(form), bytes)
+        ListRef::from_small(form, bytes)
     }
 
     fn from_small(form: u8, bytes: Vec<u8>) -> Self {
-        List::from_small(list_encoding(form), bytes)
+        List::from_small(form, bytes)
     }
 
     fn small(&self) -> Option<(u8, &[u8])> {
-        let (encoding, bytes) = List::small(self)?;
-        Some((u8::from(encoding == ListEncoding::Quicklist), bytes))
+        List::small(self)
     }
 
     fn into_buffer(self) -> Option<Vec<u8>> {
@@ -233,13 +232,6 @@ impl Collection for List {
             Value::List(list) => Some(list),
             _ => None,
         }
-    }
-}
-
-fn list_encoding(form: u8) -> ListEncoding {
-    match form {
-        0 => ListEncoding::Listpack,
-        _ => ListEncoding::Quicklist,
     }
 }
 

@@ -2,15 +2,18 @@
 //!
 //! A list that Redis would call `listpack` is one node, whatever its size; one it would call `quicklist` is a sequence of
 //! nodes that follow `list-max-listpack-size`. The nodes split, fill and merge by Redis's rules, because the name depends
-//! on them: a quicklist becomes a listpack again when a removal leaves it one packed node of half the limit. A single
+//! on them: a quicklist becomes a listpack again when a removal leaves it one packed node of half the limit. As in Redis, a
+//! quicklist splits and merges its nodes by the limit it was created with, and CONFIG SET does not change that one. A single
 //! packed node can be kept elsewhere as its bytes ([`List::small`]), so that a short list needs no allocation of its own.
 //!
 //! The sequence is a ring of nodes of 16 bytes with their counts: both ends in constant time, an index by walking over
 //! the counts from the nearer end. A node has its free room in front if elements were added or removed there
 //! (`packed/gapped.rs`), so that neither end of a long list moves the bytes of a node.
 //!
-//! - `view.rs`: reading; `insert.rs`: insertion in the middle, with splits and merges; `remove.rs`: removal
+//! - `view.rs`: reading; `insert.rs`: insertion in the middle, with splits and merges; `remove.rs`: removal; `form.rs`: what
+//!   a small list is besides its bytes
 
+mod form;
 mod insert;
 mod remove;
 mod view;
@@ -25,6 +28,8 @@ use crate::size_class::block_bytes;
 use std::collections::VecDeque;
 use view::NodesRef;
 
+/// `list-max-listpack-size` unless it is configured.
+const DEFAULT_FILL: i32 = -2;
 /// What Redis adds to the size of an element when it estimates whether a node has room for it.
 const ELEMENT_OVERHEAD: usize = 8;
 /// The largest node when the limit is a number of elements.
@@ -50,7 +55,7 @@ pub(crate) struct ListLimits {
 impl Default for ListLimits {
     fn default() -> Self {
         ListLimits {
-            fill: -2,
+            fill: DEFAULT_FILL,
             plain_bytes: 1 << 30,
         }
     }
@@ -75,6 +80,11 @@ impl ListLimits {
             (usize::MAX, most) => bytes > SAFE_BYTES || count > most,
             (most, _) => bytes > most,
         }
+    }
+
+    /// What a quicklist keeps of its limit. Redis has 16 bits for it, and no limit below -5.
+    fn kept_fill(self) -> i32 {
+        self.fill.clamp(-5, i32::from(i16::MAX))
     }
 
     fn is_plain(self, element: &[u8]) -> bool {
@@ -102,6 +112,8 @@ impl ListEncoding {
 #[derive(Clone, Debug)]
 pub(crate) struct List {
     encoding: ListEncoding,
+    /// Of a quicklist: [`ListLimits::fill`] when it was created. Of a listpack: any number.
+    fill: i32,
     nodes: Nodes,
 }
 
@@ -153,6 +165,8 @@ enum Node {
 }
 
 const _: () = assert!(size_of::<Node>() == 16);
+// The limit lies where there would be padding.
+const _: () = assert!(size_of::<List>() == size_of::<Nodes>() + 8);
 
 /// The listpack bytes of a packed node with one element.
 pub(crate) fn lone_listpack_bytes(element: &[u8]) -> usize {
@@ -270,22 +284,29 @@ impl List {
     pub(crate) const fn new() -> Self {
         List {
             encoding: ListEncoding::Listpack,
+            fill: DEFAULT_FILL,
             nodes: Nodes::One(PackedList::new()),
         }
     }
 
-    /// Takes over the bytes that [`List::small`] gave out.
-    pub(crate) fn from_small(encoding: ListEncoding, bytes: Vec<u8>) -> Self {
+    /// Takes over the form and the bytes that [`List::small`] gave out.
+    pub(crate) fn from_small(form: u8, bytes: Vec<u8>) -> Self {
+        let (encoding, fill) = form::read(form);
         List {
             encoding,
+            fill,
             nodes: Nodes::One(PackedList::from_bytes(bytes)),
         }
     }
 
-    /// The bytes of a list that is one packed node, to be kept elsewhere.
-    pub(crate) fn small(&self) -> Option<(ListEncoding, &[u8])> {
+    /// The form, which is less than 8, and the bytes of a list that is one packed node, to be kept elsewhere. `None` for
+    /// several nodes, and for a quicklist whose limit has no form.
+    pub(crate) fn small(&self) -> Option<(u8, &[u8])> {
         match &self.nodes {
-            Nodes::One(block) => Some((self.encoding, block.view().bytes())),
+            Nodes::One(block) => {
+                let form = form::of(self.encoding, self.fill)?;
+                Some((form, block.view().bytes()))
+            }
             Nodes::Many(_) => None,
         }
     }
@@ -303,7 +324,7 @@ impl List {
             Nodes::One(block) => NodesRef::One(block.view()),
             Nodes::Many(many) => NodesRef::Many(&many.nodes),
         };
-        ListRef::new(self.encoding, nodes, self.len())
+        ListRef::new(self.encoding, self.fill, nodes, self.len())
     }
 
     #[inline]
@@ -335,13 +356,41 @@ impl List {
         if self.encoding == ListEncoding::Listpack
             && limits.exceeded(self.listpack_bytes() + bytes, self.len() + elements)
         {
-            self.encoding = ListEncoding::Quicklist;
+            self.become_quicklist(limits);
+        }
+    }
+
+    /// Makes a listpack a quicklist, whose nodes follow these limits from now on.
+    fn become_quicklist(&mut self, limits: ListLimits) {
+        if self.encoding == ListEncoding::Quicklist {
+            return;
+        }
+        self.encoding = ListEncoding::Quicklist;
+        self.fill = limits.kept_fill();
+        // A list without a small form keeps its buffer. That may be a scratch buffer, much longer than the list.
+        if let Nodes::One(block) = &mut self.nodes
+            && form::of(self.encoding, self.fill).is_none()
+        {
+            block.shrink();
+        }
+    }
+
+    /// The limits by which the nodes of a quicklist are split and merged.
+    #[inline]
+    fn own_limits(&self, limits: ListLimits) -> ListLimits {
+        ListLimits {
+            fill: self.fill,
+            ..limits
         }
     }
 
     /// Looks whether a quicklist has become small enough to be a listpack again. Commands that remove or replace
-    /// elements call it last, with `removed`; a list that was read from a file or payload, without.
+    /// elements call it last, with `removed`; a list that was read from a file or payload, without. The latter is one that
+    /// was created with these limits.
     pub(crate) fn settle(&mut self, removed: bool, limits: ListLimits) {
+        if !removed {
+            self.fill = limits.kept_fill();
+        }
         self.join_single();
         let Nodes::One(block) = &self.nodes else {
             return;
@@ -364,6 +413,7 @@ impl List {
 
     /// Adds an element at an end.
     pub(crate) fn push(&mut self, side: Side, element: &[u8], limits: ListLimits) {
+        let limits = self.own_limits(limits);
         if let Nodes::One(block) = &mut self.nodes {
             let free = match self.encoding {
                 ListEncoding::Listpack => true,
@@ -384,7 +434,7 @@ impl List {
         self.many().push(side, element, limits);
     }
 
-    /// Adds a node that was serialised at the end.
+    /// Adds a node that was serialised at the end. [`List::settle`] follows behind the last one.
     pub(crate) fn push_node(&mut self, block: PackedList) {
         if block.is_empty() {
             return;

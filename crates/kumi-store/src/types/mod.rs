@@ -6,6 +6,7 @@
 pub(crate) mod hash;
 pub(crate) mod intset;
 pub(crate) mod list;
+mod ordered;
 pub(crate) mod packed;
 pub(crate) mod pages;
 mod sample;

@@ -329,6 +329,8 @@ fn object_tells_of_the_nodes_of_a_list() {
     ]);
     let line = lab.run("DEBUG OBJECT l");
     assert!(line.contains(" ql_nodes:4 "), "{line}");
+    // The list keeps the limit it was created with.
+    assert!(line.contains(" ql_listpack_max:2 "), "{line}");
     lab.check(&[
         (
             "DEBUG QUICKLIST-PACKED-THRESHOLD 4gb",

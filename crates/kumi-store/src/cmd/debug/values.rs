@@ -1,19 +1,18 @@
 //! The subcommands of DEBUG that show how a value is stored, or change how values are stored.
 
 use crate::cmd::dump::compression;
-use crate::cmd::lists;
 use crate::cmd::object::encoding_name;
 use crate::config::parse_memory;
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::{DebugSwitches, Entry, Look, ValueRef, idle_seconds};
 use crate::rdb::{Compression, Writer, write_value};
-use crate::types::list::{ListEncoding, ListLimits, ListRef, NodeRef, lone_listpack_bytes};
+use crate::types::list::{ListEncoding, ListRef, NodeRef, lone_listpack_bytes};
 use kumi_resp::Args;
 
 pub(super) fn object(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let now_ms = ctx.now.unix_ms();
-    let (compression, limits) = (compression(ctx), lists::limits(ctx));
+    let compression = compression(ctx);
     let compresses = ctx.config().get([b"list-compress-depth".as_slice()]);
     let compresses = compresses.iter().any(|(_, depth)| depth != b"0");
     let (mut keys, reply) = ctx.keys_and_reply();
@@ -26,7 +25,7 @@ pub(super) fn object(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         serialized_len(entry, compression),
         entry.access_clock(),
         idle_seconds(entry, now_ms),
-        nodes_of(entry, limits, compresses),
+        nodes_of(entry, compresses),
     ));
     Ok(())
 }
@@ -89,7 +88,7 @@ fn serialized_len(entry: &Entry, compression: Compression) -> usize {
 
 /// What DEBUG OBJECT tells of the nodes of a quicklist. `compresses` is what `list-compress-depth` asks for; nodes are not
 /// compressed.
-fn nodes_of(entry: &Entry, limits: ListLimits, compresses: bool) -> String {
+fn nodes_of(entry: &Entry, compresses: bool) -> String {
     let ValueRef::List(list) = entry.value() else {
         return String::new();
     };
@@ -100,7 +99,7 @@ fn nodes_of(entry: &Entry, limits: ListLimits, compresses: bool) -> String {
     let average = list.len() as f64 / nodes.max(1) as f64;
     format!(
         " ql_nodes:{nodes} ql_avg_node:{average:.2} ql_listpack_max:{} ql_compressed:{} ql_uncompressed_size:{}",
-        limits.fill,
+        list.fill(),
         u8::from(compresses),
         node_bytes(list),
     )

@@ -62,7 +62,8 @@ impl List {
         };
         let plain = limits.is_plain(element);
         if !plain && self.overflows(at, offset, element) {
-            self.encoding = ListEncoding::Quicklist;
+            self.become_quicklist(limits);
+            let limits = self.own_limits(limits);
             self.many().replace_by_node(at, offset, element, limits);
             return true;
         }
@@ -107,6 +108,7 @@ impl List {
         element: &[u8],
         limits: ListLimits,
     ) {
+        let limits = self.own_limits(limits);
         let many = self.many();
         let count = many.nodes[at].count();
         let at_edge = match side {
@@ -282,9 +284,10 @@ impl Many {
 impl List {
     /// Tests only: an empty quicklist, which is what Redis before 7.2 starts with.
     #[cfg(test)]
-    pub(super) fn quicklist() -> Self {
+    pub(super) fn quicklist(limits: ListLimits) -> Self {
         List {
             encoding: ListEncoding::Quicklist,
+            fill: limits.kept_fill(),
             nodes: Nodes::One(PackedList::new()),
         }
     }

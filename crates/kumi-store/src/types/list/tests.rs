@@ -121,16 +121,97 @@ fn a_quicklist_reverts_at_half_the_limit() {
 fn small_lists_can_be_kept_elsewhere() {
     let mut list = List::new();
     rpush(&mut list, &[b"a", b"12", b""], limits(-2));
-    let (encoding, bytes) = list.small().unwrap();
-    let view = ListRef::from_small(encoding, bytes);
+    let (form, bytes) = list.small().unwrap();
+    let view = ListRef::from_small(form, bytes);
     assert_eq!((view.len(), view.get(1)), (3, Some(Elem::Int(12))));
     assert_eq!(view.position(b"12"), Some(1));
     assert_eq!(view.position(b"13"), None);
-    let again = List::from_small(encoding, bytes.to_vec());
+    let again = List::from_small(form, bytes.to_vec());
     assert_eq!(texts(&again), texts(&list));
     assert_eq!(again.len(), 3);
     let bytes = bytes.to_vec();
     assert_eq!(list.into_buffer().map(|buffer| buffer == bytes), Some(true));
+}
+
+/// How many elements each node has.
+fn counts(list: &List) -> Vec<usize> {
+    let view = list.view();
+    let nodes = (0..view.node_count()).filter_map(|at| view.node(at));
+    nodes
+        .map(|node| match node {
+            NodeRef::Packed(node) => node.len(),
+            NodeRef::Lone(_) | NodeRef::Plain(_) => 1,
+        })
+        .collect()
+}
+
+#[test]
+fn a_quicklist_keeps_the_limit_it_was_created_with() {
+    let (few, many) = (limits(4), limits(100));
+    let mut list = List::new();
+    rpush(&mut list, &[b"a", b"b", b"c", b"d", b"e"], few);
+    rpush(&mut list, &[b"f", b"g", b"h", b"i"], many);
+    assert_eq!(counts(&list), [4, 4, 1]);
+    // A split leaves nodes that together are too large for one.
+    assert!(list.insert(1, Side::Back, b"x", many));
+    assert_eq!(counts(&list), [2, 3, 4, 1]);
+    list.remove_range(0, 5);
+    list.settle(true, many);
+    assert_eq!((name(&list), counts(&list)), ("quicklist", vec![4, 1]));
+    // The name follows the limit of today.
+    list.remove_range(4, 1);
+    let mut same = list.clone();
+    same.settle(true, few);
+    list.settle(true, many);
+    assert_eq!((name(&same), name(&list)), ("quicklist", "listpack"));
+    // A copy has the same limit, and a listpack has none: the next quicklist is a new one.
+    rpush(&mut same, &[b"j"], many);
+    assert_eq!(counts(&same), [4, 1]);
+    rpush(&mut list, &[&b"y"[..]; 97], many);
+    rpush(&mut list, &[&b"z"[..]; 5], few);
+    assert_eq!((name(&list), counts(&list)), ("quicklist", vec![100, 6]));
+}
+
+#[test]
+fn a_loaded_quicklist_has_the_limit_of_today() {
+    let mut list = List::new();
+    for texts in [["a", "b"], ["c", "d"]] {
+        let mut node = PackedList::new();
+        for text in texts {
+            node.push_back(Elem::parse(text.as_bytes()));
+        }
+        list.push_node(node);
+    }
+    list.settle(false, limits(3));
+    rpush(&mut list, &[b"e", b"f"], limits(100));
+    assert_eq!(counts(&list), [2, 3, 1]);
+}
+
+#[test]
+fn small_quicklists_keep_their_limit() {
+    for fill in [-9, -5, -4, -3, -2, -1, 0, 1] {
+        let mut list = List::quicklist(limits(fill));
+        list.push(Side::Back, b"a", limits(100));
+        let (form, bytes) = list.small().unwrap();
+        assert!(form < 8, "{fill}");
+        assert_eq!(ListRef::from_small(form, bytes).fill(), fill.max(-5));
+        let mut again = List::from_small(form, bytes.to_vec());
+        assert_eq!((name(&again), again.fill), ("quicklist", fill.max(-5)));
+        rpush(&mut again, &[b"b", b"c"], limits(100));
+        let expected = if fill < 0 { vec![3] } else { vec![1; 3] };
+        assert_eq!(counts(&again), expected, "{fill}");
+    }
+    // Another number of elements has no form. The list keeps no more than its bytes then.
+    let mut buffer = Vec::with_capacity(60_000);
+    let mut packed = PackedList::new();
+    for text in [b"a", b"b"] {
+        packed.push_back(Elem::Bytes(text));
+    }
+    buffer.extend_from_slice(packed.view().bytes());
+    let mut list = List::from_small(0, buffer);
+    list.prepare(1, 1, limits(2));
+    assert!(name(&list) == "quicklist" && list.small().is_none());
+    assert!(list.heap_bytes() < 100, "{}", list.heap_bytes());
 }
 
 #[test]
@@ -139,7 +220,7 @@ fn large_elements_are_nodes_of_their_own() {
         fill: -2,
         plain_bytes: 5,
     };
-    let mut list = List::quicklist();
+    let mut list = List::quicklist(limits);
     for element in ["a", "b", "longer", "c", "d", "e"] {
         list.push(Side::Back, element.as_bytes(), limits);
     }
@@ -185,7 +266,7 @@ fn node_sizes(list: &List) -> Vec<usize> {
 fn replaced_elements_do_not_make_a_node_larger_than_a_listpack() {
     let limits = limits(-2);
     for order in [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 4, 0, 3, 1]] {
-        let mut list = List::quicklist();
+        let mut list = List::quicklist(limits);
         let mut model: Vec<Vec<u8>> = (0..5).map(|index| vec![b'a' + index]).collect();
         for element in &model {
             list.push(Side::Back, element, limits);
@@ -214,7 +295,7 @@ fn inserted_elements_do_not_make_a_node_larger_than_a_listpack() {
     let limits = limits(-2);
     for side in [Side::Front, Side::Back] {
         for index in 0..3 {
-            let mut list = List::quicklist();
+            let mut list = List::quicklist(limits);
             for element in [b"a", b"b", b"c"] {
                 list.push(Side::Back, element, limits);
             }

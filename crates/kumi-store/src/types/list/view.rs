@@ -1,6 +1,6 @@
 //! Reading a list, wherever its nodes are kept.
 
-use super::{ListEncoding, Node};
+use super::{ListEncoding, Node, form};
 use crate::types::packed::{Elem, PackedListView, Pos};
 use std::collections::VecDeque;
 
@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ListRef<'a> {
     encoding: ListEncoding,
+    fill: i32,
     nodes: NodesRef<'a>,
     len: usize,
 }
@@ -30,14 +31,17 @@ pub(crate) enum NodeRef<'a> {
 
 impl<'a> ListRef<'a> {
     /// Looks at a list that is kept elsewhere as [`super::List::small`] gave it out.
-    pub(crate) fn from_small(encoding: ListEncoding, bytes: &'a [u8]) -> Self {
+    #[inline]
+    pub(crate) fn from_small(form: u8, bytes: &'a [u8]) -> Self {
+        let (encoding, fill) = form::read(form);
         let view = PackedListView::new(bytes);
-        Self::new(encoding, NodesRef::One(view), view.len())
+        Self::new(encoding, fill, NodesRef::One(view), view.len())
     }
 
-    pub(super) fn new(encoding: ListEncoding, nodes: NodesRef<'a>, len: usize) -> Self {
+    pub(super) fn new(encoding: ListEncoding, fill: i32, nodes: NodesRef<'a>, len: usize) -> Self {
         ListRef {
             encoding,
+            fill,
             nodes,
             len,
         }
@@ -45,6 +49,11 @@ impl<'a> ListRef<'a> {
 
     pub(crate) fn encoding(self) -> ListEncoding {
         self.encoding
+    }
+
+    /// Of a quicklist: `list-max-listpack-size` when it was created, by which its nodes are split.
+    pub(crate) fn fill(self) -> i32 {
+        self.fill
     }
 
     pub(crate) fn len(self) -> usize {

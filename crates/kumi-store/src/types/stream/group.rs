@@ -5,6 +5,7 @@
 
 use super::{Stream, StreamId};
 use crate::types::Slices;
+use crate::types::ordered::{Ordered, Place};
 use crate::types::sorted::Sorted;
 use std::ops::{Deref, DerefMut, RangeInclusive};
 
@@ -67,7 +68,7 @@ pub(crate) struct Group {
     pending: Sorted<StreamId, Nack>,
     slots: Vec<Option<Consumer>>,
     /// The slots in use, in the order of the consumers' names.
-    order: Vec<u32>,
+    order: Ordered<u32>,
     /// The slots not in use.
     free: Vec<u32>,
     /// The bytes of all names.
@@ -108,21 +109,21 @@ impl Group {
     }
 
     pub(crate) fn find_consumer(&self, name: &[u8]) -> Option<ConsumerKey> {
-        let at = self.find_name(name).ok()?;
-        self.order.get(at).map(|&slot| ConsumerKey(slot))
+        let place = self.find_name(name).ok()?;
+        self.order.get(place).map(|&slot| ConsumerKey(slot))
     }
 
     /// The place of a name in the order, or the one it would get.
-    fn find_name(&self, name: &[u8]) -> Result<usize, usize> {
+    fn find_name(&self, name: &[u8]) -> Result<Place, Place> {
         self.order
-            .binary_search_by(|&slot| name_of(&self.slots, slot).cmp(name))
+            .find(|&slot| name_of(&self.slots, slot).cmp(name))
     }
 
     /// Creates a consumer; `None` if there is one of that name.
     pub(crate) fn create_consumer(&mut self, name: &[u8], now_ms: i64) -> Option<ConsumerKey> {
-        let at = self.find_name(name).err()?;
+        let place = self.find_name(name).err()?;
         let slot = self.add_consumer(name, now_ms, -1);
-        self.order.insert(at, slot);
+        self.order.insert(place, slot);
         Some(ConsumerKey(slot))
     }
 
@@ -143,9 +144,10 @@ impl Group {
     pub(crate) fn sort_consumers(&mut self) -> bool {
         let name = |slot| name_of(&self.slots, slot);
         self.order
-            .sort_unstable_by(|&one, &other| name(one).cmp(name(other)));
+            .sort_by(|&one, &other| name(one).cmp(name(other)));
         self.order
-            .is_sorted_by(|&one, &other| name(one) < name(other))
+            .iter()
+            .is_sorted_by(|&&one, &&other| name(one) < name(other))
     }
 
     /// Gives a consumer a slot, without a place in the order.
@@ -162,7 +164,6 @@ impl Group {
                 if self.slots.is_empty() {
                     // Many groups have one consumer.
                     self.slots.reserve_exact(1);
-                    self.order.reserve_exact(1);
                 }
                 self.slots.push(None);
                 self.slots.len() as u32 - 1
@@ -175,8 +176,8 @@ impl Group {
 
     /// Removes a consumer with its pending entries, and returns how many it had; `None` if there is no such consumer.
     pub(crate) fn remove_consumer(&mut self, name: &[u8]) -> Option<usize> {
-        let at = self.find_name(name).ok()?;
-        let slot = self.order.remove(at);
+        let place = self.find_name(name).ok()?;
+        let slot = self.order.remove(place)?;
         let consumer = self.slots[slot as usize].take()?;
         self.free.push(slot);
         self.name_bytes -= name.len();

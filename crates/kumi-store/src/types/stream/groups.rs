@@ -1,15 +1,16 @@
 //! The groups of a stream by name.
 //!
 //! Most streams have one group or a few, so they stand in a sorted array: a tree's node has room for eleven groups, which
-//! is more than a short stream takes in all. A group that is created moves those behind it, 24 bytes each, which is little
-//! for one command. Groups that are read from a payload or a file are sorted once.
+//! is more than a short stream takes in all. Many groups stand in several arrays (`ordered.rs`), so that no command moves
+//! them all. Groups that are read from a payload or a file are sorted once.
 
 use super::Group;
 use crate::types::Slices;
+use crate::types::ordered::{Ordered, Place};
 
 /// The groups of a stream in the order of their names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Groups(Vec<Named>);
+pub(super) struct Groups(Ordered<Named>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Named {
@@ -28,26 +29,23 @@ impl Groups {
 
     #[inline]
     pub(super) fn get(&self, name: &[u8]) -> Option<&Group> {
-        let at = self.find(name).ok()?;
-        Some(&self.0.get(at)?.group)
+        let place = self.find(name).ok()?;
+        Some(&self.0.get(place)?.group)
     }
 
     #[inline]
     pub(super) fn get_mut(&mut self, name: &[u8]) -> Option<&mut Group> {
-        let at = self.find(name).ok()?;
-        Some(&mut self.0.get_mut(at)?.group)
+        let place = self.find(name).ok()?;
+        Some(&mut self.0.get_mut(place)?.group)
     }
 
     /// Adds a group; `false` if there is one of that name.
     pub(super) fn insert(&mut self, name: &[u8], group: Group) -> bool {
-        let Err(at) = self.find(name) else {
+        let Err(place) = self.find(name) else {
             return false;
         };
-        if self.0.is_empty() {
-            self.0.reserve_exact(1);
-        }
         let (name, group) = (name.into(), Box::new(group));
-        self.0.insert(at, Named { name, group });
+        self.0.insert(place, Named { name, group });
         true
     }
 
@@ -56,28 +54,31 @@ impl Groups {
         let named = groups
             .into_iter()
             .map(|(name, group)| Named { name, group });
-        self.0 = named.collect();
-        self.0.shrink_to_fit();
-        self.0
-            .sort_unstable_by(|one, other| one.name.cmp(&other.name));
-        self.0.is_sorted_by(|one, other| one.name < other.name)
+        let mut named: Vec<Named> = named.collect();
+        named.shrink_to_fit();
+        named.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        let distinct = named.is_sorted_by(|one, other| one.name < other.name);
+        self.0 = Ordered::from_vec(named);
+        distinct
     }
 
     pub(super) fn remove(&mut self, name: &[u8]) -> Option<Group> {
-        let at = self.find(name).ok()?;
-        Some(*self.0.remove(at).group)
+        let place = self.find(name).ok()?;
+        Some(*self.0.remove(place)?.group)
     }
 
     /// Drops a piece of a group, and the group with its last piece.
     pub(super) fn drop_piece(&mut self) {
-        if let Some(last) = self.0.last_mut()
-            && !last.group.drop_piece()
-        {
-            self.0.pop();
+        let Some(place) = self.0.last() else {
+            return;
+        };
+        let last = self.0.get_mut(place);
+        if !last.is_some_and(|last| last.group.drop_piece()) {
+            self.0.remove(place);
         }
     }
 
-    fn find(&self, name: &[u8]) -> Result<usize, usize> {
-        self.0.binary_search_by(|named| (*named.name).cmp(name))
+    fn find(&self, name: &[u8]) -> Result<Place, Place> {
+        self.0.find(|named| (*named.name).cmp(name))
     }
 }

@@ -2,6 +2,7 @@ mod model;
 mod redis;
 
 use super::*;
+use std::collections::BTreeMap;
 
 fn id(ms: u64, seq: u64) -> StreamId {
     StreamId::new(ms, seq)
@@ -160,6 +161,102 @@ fn a_removed_consumer_takes_its_pending_entries_along() {
         stream.remove_group(b"g").map(|group| group.last_id()),
         Some(StreamId::MIN)
     );
+}
+
+/// Names in an order of their own, more than one array of them takes.
+fn many_names() -> Vec<Vec<u8>> {
+    let mut names: Vec<_> = (0..3000)
+        .map(|n| format!("name:{n}").into_bytes())
+        .collect();
+    fastrand::Rng::with_seed(3).shuffle(&mut names);
+    names
+}
+
+#[test]
+fn many_groups_are_in_the_order_of_their_names() {
+    let names = many_names();
+    let mut stream = stream_of(1);
+    let bytes = stream.heap_bytes();
+    for (number, name) in (1..).zip(&names) {
+        assert!(stream.create_group(name, id(number, 0), None));
+        assert!(!stream.create_group(name, StreamId::MIN, None));
+    }
+    let mut expected: BTreeMap<Vec<u8>, StreamId> = (1..)
+        .zip(&names)
+        .map(|(number, name)| (name.clone(), id(number, 0)))
+        .collect();
+    let check = |stream: &Stream, expected: &BTreeMap<Vec<u8>, StreamId>| {
+        assert_eq!(stream.group_count(), expected.len());
+        let groups = stream.groups().map(|(name, group)| (name, group.last_id()));
+        let expected = expected.iter().map(|(name, id)| (name.as_slice(), *id));
+        assert!(groups.eq(expected));
+    };
+    check(&stream, &expected);
+    // Groups that were restored are divided in another way and are the same.
+    let mut restored = stream_of(1);
+    let groups = names.iter().map(|name| {
+        let group = stream.group(name).unwrap().clone();
+        (name.clone().into_boxed_slice(), Box::new(group))
+    });
+    assert!(restored.restore_groups(groups.collect()));
+    assert_eq!(restored, stream);
+    assert_eq!(restored.heap_bytes(), stream.heap_bytes());
+    let twice = names.iter().chain(&names[..1]);
+    let twice = twice.map(|name| (name.clone().into_boxed_slice(), Box::default()));
+    assert!(!restored.restore_groups(twice.collect()));
+    for name in &names[..2900] {
+        let last_id = stream.remove_group(name).map(|group| group.last_id());
+        assert_eq!(last_id, expected.remove(name));
+        assert!(stream.remove_group(name).is_none() && stream.group(name).is_none());
+    }
+    check(&stream, &expected);
+    for name in &names[2900..] {
+        stream.group_mut(name).unwrap().create_consumer(b"c", 1);
+        assert!(stream.remove_group(name).is_some());
+    }
+    assert_eq!((stream.group_count(), stream.heap_bytes()), (0, bytes));
+}
+
+#[test]
+fn many_consumers_are_in_the_order_of_their_names() {
+    let names = many_names();
+    let mut group = Group::default();
+    let mut restored = Group::default();
+    let mut expected = BTreeMap::new();
+    for name in &names {
+        let key = group.create_consumer(name, 1).unwrap();
+        assert_eq!(group.create_consumer(name, 1), None);
+        assert_eq!(restored.restore_consumer(name, 1, -1), key);
+        expected.insert(name.as_slice(), key);
+    }
+    assert!(restored.sort_consumers());
+    assert_eq!(restored, group);
+    restored.restore_consumer(&names[7], 1, -1);
+    assert!(!restored.sort_consumers());
+    let check = |group: &Group, expected: &BTreeMap<&[u8], ConsumerKey>| {
+        assert_eq!(group.consumer_count(), expected.len());
+        let found = group.consumers().map(Consumer::name);
+        assert!(found.eq(expected.keys().copied()));
+        for (name, key) in expected {
+            assert_eq!(group.find_consumer(name), Some(*key));
+        }
+    };
+    check(&group, &expected);
+    for name in &names[..2900] {
+        assert_eq!(group.remove_consumer(name), Some(0));
+        assert_eq!(group.remove_consumer(name), None);
+        expected.remove(name.as_slice());
+    }
+    check(&group, &expected);
+    // Slots are used again.
+    let bytes = group.heap_bytes();
+    for name in &names[..2900] {
+        let key = group.create_consumer(name, 1).unwrap();
+        expected.insert(name.as_slice(), key);
+    }
+    check(&group, &expected);
+    let name_bytes: usize = names[..2900].iter().map(Vec::len).sum();
+    assert_eq!(group.heap_bytes(), bytes + name_bytes);
 }
 
 #[test]

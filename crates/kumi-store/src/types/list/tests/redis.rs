@@ -56,24 +56,40 @@ fn ours(list: &List) -> Vec<Vec<Vec<u8>>> {
         .collect()
 }
 
+/// Sets a limit at random.
+fn configure(redis: &mut Reference, rng: &mut fastrand::Rng) -> ListLimits {
+    let limits = limits([-1, -2, 3, 8, 1][rng.usize(0..5)]);
+    let fill = limits.fill.to_string();
+    redis.call(&["CONFIG", "SET", "list-max-listpack-size", &fill]);
+    limits
+}
+
 #[test]
 fn nodes_split_and_merge_as_in_redis() {
     let mut redis = Reference::start();
     for seed in 0..12 {
         let mut rng = fastrand::Rng::with_seed(seed);
-        let limits = limits([-1, -2, 3, 8, 1][rng.usize(0..5)]);
-        let fill = limits.fill.to_string();
-        redis.call(&["CONFIG", "SET", "list-max-listpack-size", &fill]);
+        let mut limits = configure(&mut redis, &mut rng);
         redis.call(&["DEL", "k"]);
-        let mut list = List::quicklist();
+        let mut list = List::quicklist(limits);
         for step in 0..300 {
+            // The list keeps the limit it was created with.
+            if rng.u8(0..30) == 0 {
+                limits = configure(&mut redis, &mut rng);
+                if list.is_empty() {
+                    list = List::quicklist(limits);
+                }
+            }
             let element = match rng.u8(0..3) {
                 0 => vec![b'x'; rng.usize(0..1500)],
                 _ => rng.u32(0..40).to_string().into_bytes(),
             };
             let index = rng.usize(0..list.len() + 1);
             let place = index.to_string();
-            let context = format!("seed {seed} step {step} fill {fill}");
+            let context = format!(
+                "seed {seed} step {step} fill {} of {}",
+                limits.fill, list.fill
+            );
             match rng.u8(0..14) {
                 0..6 => {
                     let front = rng.bool();
@@ -135,7 +151,7 @@ fn nodes_split_and_merge_as_in_redis() {
             }
             assert_eq!(ours(&list), theirs(&mut redis), "{context}");
             if list.is_empty() {
-                list = List::quicklist();
+                list = List::quicklist(limits);
             }
         }
         list.push(Side::Back, b"last", limits);
