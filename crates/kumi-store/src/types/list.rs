@@ -40,6 +40,9 @@ const NODE_BYTES: usize = Shared::<GappedList>::HEAP_BYTES;
 const ELEMENT_NODE_BYTES: usize = Shared::<Box<[u8]>>::HEAP_BYTES;
 /// Bytes of a listpack without elements.
 const EMPTY_LISTPACK: usize = 7;
+/// From this many nodes on, a new one at an end gets all its room at once: that is a small part of the list then, and saves
+/// the moves of a node that grows step by step.
+const LONG_LIST: usize = 16;
 /// How long the only element of a packed node is when it may be kept without its frame.
 const LONE_BYTES: std::ops::RangeInclusive<usize> = 1024..=16 * 1024;
 
@@ -250,6 +253,13 @@ impl Node {
         let mut block = PackedList::new();
         block.push_back(Elem::parse(element));
         Node::packed(block)
+    }
+
+    /// Makes room for as many bytes as the limit lets a packed node have.
+    fn reserve(&mut self, limits: ListLimits) {
+        if let (Node::Packed { block, .. }, (bytes, usize::MAX)) = (self, limits.node_limits()) {
+            block.closed().reserve(bytes);
+        }
     }
 
     #[inline]
@@ -535,7 +545,11 @@ impl Many {
             *count += 1;
             self.len += 1;
         } else {
-            self.add(side, Node::of(element, limits));
+            let mut node = Node::of(element, limits);
+            if self.nodes.len() >= LONG_LIST {
+                node.reserve(limits);
+            }
+            self.add(side, node);
         }
     }
 

@@ -409,6 +409,12 @@ impl<const TWO_WAY: bool> Block<TWO_WAY> {
         self.bytes.clear();
     }
 
+    /// Makes room for this many bytes in all.
+    pub(crate) fn reserve(&mut self, bytes: usize) {
+        self.bytes
+            .reserve_exact(bytes.saturating_sub(self.bytes.len()));
+    }
+
     /// Gives back capacity that is not used. The bytes are copied: the allocator would leave them where they are.
     pub(crate) fn shrink(&mut self) {
         let wanted = block_bytes(self.bytes.len());

@@ -87,10 +87,18 @@ pub(super) fn zincrby(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 }
 
 fn add(ctx: &mut Ctx<'_>, key: &[u8], pairs: Args<'_>, flags: Flags) -> CommandResult {
-    let scores = pairs.iter().step_by(2).map(parse_score);
-    let scores: Vec<f64> = scores
-        .collect::<Option<_>>()
-        .ok_or(CommandError::NOT_FLOAT)?;
+    // One pair, which is usual, takes no memory.
+    let (one, many);
+    let scores: &[f64] = if pairs.len() == 2 {
+        one = [parse_score(&pairs[0]).ok_or(CommandError::NOT_FLOAT)?];
+        &one
+    } else {
+        let scores = pairs.iter().step_by(2).map(parse_score);
+        many = scores
+            .collect::<Option<Vec<f64>>>()
+            .ok_or(CommandError::NOT_FLOAT)?;
+        &many
+    };
     let limits = limits(ctx);
     let missing = if flags.xx {
         Missing::Skip

@@ -384,6 +384,28 @@ fn a_copy_counts_its_own_bytes() {
 }
 
 #[test]
+fn a_new_node_at_an_end_has_all_its_room_in_a_long_list_only() {
+    for side in [Side::Front, Side::Back] {
+        let mut list = List::new();
+        list.prepare(0, 10_000, limits(-2));
+        let mut nodes = 0;
+        while nodes < LONG_LIST + 4 {
+            list.push(side, b"element", limits(-2));
+            let Nodes::Many(many) = &list.nodes else {
+                continue;
+            };
+            let opened = many.nodes.len() > nodes;
+            nodes = many.nodes.len();
+            if opened && nodes > 2 {
+                let at = if side == Side::Front { 0 } else { nodes - 1 };
+                let has_all = many.nodes[at].heap_bytes() == NODE_BYTES + block_bytes(8192);
+                assert_eq!(has_all, nodes > LONG_LIST, "{side:?} {nodes}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_long_list_costs_little_more_than_its_elements() {
     let mut list = List::new();
     for index in 0..100_000 {
