@@ -181,7 +181,7 @@ impl<P: Page> Pages<P> {
         let segment = &self.segments[self.segment_of(hash)];
         load(address(&segment.pages[page_of(hash)]));
         load(address(&segment.bytes));
-        load(segment.counts());
+        load(segment.count());
     }
 
     /// Changes the page in which an entry with this hash is or belongs. The change may add or remove

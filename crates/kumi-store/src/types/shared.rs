@@ -2,26 +2,29 @@
 
 use crate::size_class::block_bytes;
 use std::ops::{Deref, DerefMut};
-use std::sync::Arc;
+use triomphe::Arc;
 
-/// The counts beside the block.
-const COUNT_BYTES: usize = 2 * size_of::<usize>();
+/// The count beside the block.
+const COUNT_BYTES: usize = size_of::<usize>();
 
 /// A shared block. Copying it is counting; a change copies the block first if another holder has it.
+///
+/// The standard library's `Arc` has weak references too: a count more for each block, and a change has to lock it to see that
+/// nobody else holds the block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Shared<T>(Arc<T>);
 
 impl<T: Clone> Shared<T> {
-    /// What sharing takes from the heap: one allocation for the counts and the block's own size.
+    /// What sharing takes from the heap: one allocation for the count and the block's own size.
     pub(super) const HEAP_BYTES: usize = block_bytes(size_of::<T>() + COUNT_BYTES);
 
     pub(super) fn new(block: T) -> Self {
         Self(Arc::new(block))
     }
 
-    /// Where the counts are, which a change reads.
+    /// Where the count is, which a change reads.
     #[inline]
-    pub(super) fn counts(&self) -> *const u8 {
+    pub(super) fn count(&self) -> *const u8 {
         Arc::as_ptr(&self.0).cast::<u8>().wrapping_sub(COUNT_BYTES)
     }
 
