@@ -9,6 +9,11 @@
 //! A node that does not receive refutations, through a fault of its own, would suspect every member, and declare them dead
 //! alone once it counts no other monitor. Therefore the time is not enough: after it, a comparison with a member that is Up
 //! has to be completed. It would have brought the refutation.
+//!
+//! A suspicion that stands longer than a verdict takes may be one whose end this node has missed: a rumour misses a few
+//! members of a million, and the comparisons that follow it do not reach every member. Such a node compares with another
+//! member once the verdict is overdue, and again after each further `suspect_timeout`, instead of waiting for its next
+//! regular comparison.
 
 use super::clock::Now;
 use super::{MembershipRuntime, MembershipRuntimeState};
@@ -31,6 +36,8 @@ struct Suspicion {
     uid: NodeUid,
     incarnation: u64,
     since: TimerInstant,
+    /// When a comparison is wanted that would bring its end.
+    compare_at: TimerInstant,
 }
 
 /// The suspects that this node knows of.
@@ -59,6 +66,7 @@ impl MembershipRuntime {
             uid: record.uid,
             incarnation: record.incarnation,
             since: now.own,
+            compare_at: verdict_due(now.own, self.config.suspect_timeout),
         };
         self.suspects.of.insert(slot, suspicion);
     }
@@ -73,9 +81,10 @@ impl MembershipRuntime {
 
     /// Every heartbeat interval: who is passed over from now on when monitors are chosen, and who no longer is.
     pub(super) fn review_suspects(&mut self, now: Now) {
-        let patience = self.config.suspect_timeout * self.health.patience();
+        let timeout = self.config.suspect_timeout;
+        let patience = timeout * self.health.patience();
         let in_touch_at = self.suspects.in_touch_at;
-        let mut waiting = false;
+        let (mut waiting, mut overdue) = (false, false);
         let Self {
             suspects, table, ..
         } = self;
@@ -91,17 +100,22 @@ impl MembershipRuntime {
                 // It has spoken up in between.
                 suspicion.incarnation = incarnation;
                 suspicion.since = now.own;
+                suspicion.compare_at = verdict_due(now.own, timeout);
             }
             let stood = suspicion.since + patience;
             table.pass_over(slot, in_touch_at >= stood);
             waiting |= now.own >= stood && in_touch_at < stood;
+            if in_touch_at >= suspicion.compare_at {
+                suspicion.compare_at = in_touch_at + timeout;
+            }
+            overdue |= now.own >= suspicion.compare_at;
             true
         });
         self.suspects.waiting = waiting;
         let member =
             self.state == MembershipRuntimeState::Member && self.own.status != NodeStatus::Joining;
         if let Some(next) = self.timers.push_pull.filter(|_| member)
-            && self.in_trouble(now)
+            && (overdue || self.in_trouble(now))
         {
             let soon = (self.compared_at + COMPARE_IN_TROUBLE).max(now.own);
             self.timers.push_pull = Some(next.min(soon));
@@ -134,4 +148,10 @@ impl MembershipRuntime {
         peers.extend(self.random_peers(COMPARED_IN_TROUBLE, None));
         peers
     }
+}
+
+/// When a verdict on a member that has been suspected since `since` should have arrived. It takes `suspect_timeout` from
+/// the quorum on; half of that is added for the accusations and the verdict to spread.
+fn verdict_due(since: TimerInstant, suspect_timeout: Duration) -> TimerInstant {
+    since + suspect_timeout + suspect_timeout / 2
 }

@@ -389,6 +389,64 @@ fn a_quorum_that_breaks_in_between_starts_over() {
 }
 
 #[test]
+fn a_node_that_missed_a_death_asks_for_it_once_a_verdict_is_overdue() {
+    let mut config = MembershipRuntimeConfig::local();
+    config.monitors = 2;
+    config.push_pull_interval = seconds(60);
+    let timeout = config.suspect_timeout;
+    let mut net = Net::new(config);
+    for _ in 0..5 {
+        net.start(&[0]);
+    }
+    net.run(seconds(5));
+    net.assert_agreed(5);
+    let subject = 4;
+    let monitors = net.nodes[0].monitors_of(&authority(subject));
+    let (accusers, others): (Vec<usize>, Vec<usize>) =
+        (0..subject).partition(|&index| monitors.contains(&authority(index)));
+    let viewer = others[0];
+    let uids: Vec<NodeUid> = accusers.iter().map(|&index| net.uid(index)).collect();
+    let record = suspect(&net, viewer, subject, &uids, 1);
+    learn(&mut net, viewer, &record);
+    // Only the viewer runs, which receives heartbeats and answers, but none of the pushes that tell of the death. The
+    // comparison that it makes when the suspicion has stood comes before the death.
+    let since = net.now;
+    let mut compared = false;
+    while net.status(viewer, subject) != Some(Dead) && net.now < since + timeout * 5 {
+        net.now = net.now + Duration::from_millis(20);
+        for peer in (0..subject).filter(|&peer| peer != viewer) {
+            let heartbeat = Message::Heartbeat {
+                sequence: net.now.as_micros(),
+                incarnation: net.nodes[peer].incarnation(),
+            };
+            deliver(&mut net, viewer, peer, heartbeat);
+        }
+        let died = compared;
+        for (to, message) in said(&mut net, viewer) {
+            let peer = (0..subject).find(|&peer| authority(peer) == to);
+            let (Some(peer), Message::PullRequest { seen, .. }) = (peer, message) else {
+                continue;
+            };
+            compared |= net.now >= since + timeout;
+            let death = died.then(|| learn::ended(&record, Dead));
+            let delta = MembershipDelta {
+                records: death.into_iter().collect(),
+                ..MembershipDelta::default()
+            };
+            let reply = Message::PullReply {
+                seen,
+                wanted: 0,
+                delta,
+            };
+            deliver(&mut net, viewer, peer, reply);
+        }
+    }
+    assert!(compared);
+    assert_eq!(net.status(viewer, subject), Some(Dead));
+    assert!(net.now.saturating_since(since) <= timeout * 5 / 2);
+}
+
+#[test]
 fn a_client_changes_nothing_for_anybody() {
     let mut net = Net::settled(2);
     let client = net.add();
