@@ -28,12 +28,12 @@ impl CommandError {
     pub(crate) const OOM: Self =
         Self::fixed("OOM command not allowed when used memory > 'maxmemory'.");
 
-    /// A refusal whose text never changes. A new code belongs into `OWN_CODES` of `stats.rs`.
+    /// A refusal whose text never changes. A new code belongs in `OWN_CODES` of `stats.rs`.
     pub(crate) const fn fixed(text: &'static str) -> Self {
         Self(Cow::Borrowed(text.as_bytes()))
     }
 
-    /// A refusal built from the request or from state. A new code belongs into `OWN_CODES` of `stats.rs`.
+    /// A refusal built from the request or from state. A new code belongs in `OWN_CODES` of `stats.rs`.
     pub(crate) fn new(text: impl Into<Vec<u8>>) -> Self {
         Self(Cow::Owned(text.into()))
     }

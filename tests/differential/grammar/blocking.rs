@@ -230,10 +230,11 @@ fn write(generator: &mut Generator<'_>, awaited: Awaited) -> Vec<Request> {
             Request { args }
         }
     };
-    let through = |command: [&str; 3]| {
+    let through = |command: &[&str]| {
         let mut there = own.clone();
         there.args[1] = Arg::from("w4");
-        vec![Request::new(["DEL", "w4"]), there, Request::new(command)]
+        let command = Request::new(command.iter().copied());
+        vec![Request::new(["DEL", "w4"]), there, command]
     };
     // The group of a consumer that waits must not be lost.
     let safe = awaited != Awaited::Group;
@@ -253,8 +254,9 @@ fn write(generator: &mut Generator<'_>, awaited: Awaited) -> Vec<Request> {
             Request::new(["DEL", key]),
             own,
         ],
-        2 if safe => through(["RENAME", "w4", key]),
-        3 if safe => through(["COPY", "w4", key]),
+        2 if safe => through(&["RENAME", "w4", key]),
+        3 if safe && generator.rng.percent(50) => through(&["COPY", "w4", key, "REPLACE"]),
+        3 if safe => through(&["COPY", "w4", key]),
         4 if safe => vec![own, Request::new(["DEL", key])],
         5 if safe => vec![Request::new(["FLUSHALL"])],
         6 if safe => vec![Request::new(["SADD", key, "x"])],
@@ -266,9 +268,12 @@ fn write(generator: &mut Generator<'_>, awaited: Awaited) -> Vec<Request> {
                 there = Request::new(["GEOADD", "w4", "13", "38", "a", "13.001", "38", "b"]);
             }
             let mut requests = vec![Request::new(["DEL", "w4"]), there, command];
-            // A command that overwrites a key wakes nobody, and neither does what is added to it then.
-            if generator.rng.percent(40) {
-                requests.insert(0, Request::new(["SET", key, "x"]));
+            // A command that overwrites a key wakes nobody, and neither does what is added to it then; one that removes the
+            // key first does.
+            match generator.rng.below(10) {
+                0..4 => requests.insert(0, Request::new(["SET", key, "x"])),
+                4..7 => requests.insert(0, Request::new(["DEL", key])),
+                _ => {}
             }
             requests
         }
@@ -278,8 +283,11 @@ fn write(generator: &mut Generator<'_>, awaited: Awaited) -> Vec<Request> {
 
 /// A command that makes `key` from `w4`. A payload is that of the server itself: those of 7.0 and 7.2 differ.
 fn stored(generator: &mut Generator<'_>, awaited: Awaited, key: &str) -> Request {
-    const RESTORE: &str = "return redis.call('RESTORE', KEYS[2], 0, redis.call('DUMP', KEYS[1]))";
-    let restore = vec!["EVAL", RESTORE, "2", "w4", key];
+    const RESTORE: [&str; 2] = [
+        "return redis.call('RESTORE', KEYS[2], 0, redis.call('DUMP', KEYS[1]))",
+        "return redis.call('RESTORE', KEYS[2], 0, redis.call('DUMP', KEYS[1]), 'REPLACE')",
+    ];
+    let restore = vec!["EVAL", generator.rng.pick(&RESTORE), "2", "w4", key];
     let words = match (awaited, generator.rng.below(7)) {
         (Awaited::List, 0..4) => vec!["SORT", "w4", "ALPHA", "STORE", key],
         (Awaited::SortedSet, 0) => vec!["ZUNIONSTORE", key, "1", "w4"],

@@ -36,8 +36,6 @@ struct Suspicion {
     uid: NodeUid,
     incarnation: u64,
     since: TimerInstant,
-    /// When a comparison is wanted that would bring its end.
-    compare_at: TimerInstant,
 }
 
 /// The suspects that this node knows of.
@@ -66,7 +64,6 @@ impl MembershipRuntime {
             uid: record.uid,
             incarnation: record.incarnation,
             since: now.own,
-            compare_at: verdict_due(now.own, self.config.suspect_timeout),
         };
         self.suspects.of.insert(slot, suspicion);
     }
@@ -100,15 +97,18 @@ impl MembershipRuntime {
                 // It has spoken up in between.
                 suspicion.incarnation = incarnation;
                 suspicion.since = now.own;
-                suspicion.compare_at = verdict_due(now.own, timeout);
             }
             let stood = suspicion.since + patience;
             table.pass_over(slot, in_touch_at >= stood);
             waiting |= now.own >= stood && in_touch_at < stood;
-            if in_touch_at >= suspicion.compare_at {
-                suspicion.compare_at = in_touch_at + timeout;
-            }
-            overdue |= now.own >= suspicion.compare_at;
+            // One comparison serves all suspicions whose verdict is overdue.
+            let due = verdict_due(suspicion.since, timeout);
+            let compare_at = if in_touch_at >= due {
+                in_touch_at + timeout
+            } else {
+                due
+            };
+            overdue |= now.own >= compare_at;
             true
         });
         self.suspects.waiting = waiting;

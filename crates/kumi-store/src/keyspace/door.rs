@@ -506,6 +506,11 @@ impl<'a> Keys<'a> {
     fn add(&mut self, hash: u64, found: Found, entry: Entry) {
         self.keyspace.changing = true;
         self.notify(NotifyFlags::NEW, "new", entry.key());
+        if let Found::Frozen(_) = found {
+            // Its expiry was not signalled while it was kept.
+            let waiters = &mut self.keyspace.waiters;
+            waiters.touch_gone(self.db, entry.key());
+        }
         let db = &mut self.keyspace.dbs[self.db];
         if let Found::Live(position) | Found::Frozen(position) = found {
             db.take(hash, position);

@@ -67,10 +67,10 @@ pub(crate) enum Happening {
 enum Change {
     /// A command created it with a value of this type, or added an entry to its stream.
     Added(Type),
-    /// A command removed it, or put another value in the place of its value.
+    /// It was removed, by a command or by eviction, or a command put another value in the place of its value.
     Removed,
-    /// A command changed its value or its deadline in another way, or created a string. No wait ends by that, so waiters
-    /// are left alone.
+    /// A command changed its value or its deadline in another way. No wait ends by that, so waiters are left alone; nor
+    /// does one end by a string, whichever way it was created.
     Edited,
     /// It expired.
     Expired,

@@ -17,8 +17,9 @@ pub(crate) struct Ticket(u64);
 pub(crate) enum Wake {
     /// The key holds this type. Deletion and other types leave the session waiting.
     Holds(Type),
-    /// A new entry of the stream, and its loss: a consumer group is lost with its key, and the command answers an error.
-    Any,
+    /// A new entry of the stream, or the loss of the key or of its type: a consumer group is lost with it, and the command
+    /// answers an error.
+    StreamOrLoss,
 }
 
 impl Wake {
@@ -26,13 +27,13 @@ impl Wake {
     fn awaited(self) -> Type {
         match self {
             Wake::Holds(wanted) => wanted,
-            Wake::Any => Type::Stream,
+            Wake::StreamOrLoss => Type::Stream,
         }
     }
 
     /// Whether the session is also served when the key is gone, or holds another type.
-    fn on_any(self) -> bool {
-        self == Wake::Any
+    fn on_loss(self) -> bool {
+        self == Wake::StreamOrLoss
     }
 }
 
@@ -41,7 +42,7 @@ impl Wake {
 struct Queue {
     sessions: BTreeMap<Ticket, SessionKey>,
     /// How many of them are also served when the key is gone, or holds another type.
-    on_any: usize,
+    on_loss: usize,
 }
 
 #[derive(Debug, Default)]
@@ -71,9 +72,9 @@ impl Waiters {
     }
 
     /// Keys whose deletion ends a wait.
-    pub(crate) fn key_count_on_any(&self) -> usize {
+    pub(crate) fn key_count_on_loss(&self) -> usize {
         let queues = self.dbs.values().flat_map(BTreeMap::values);
-        queues.filter(|queue| queue.on_any > 0).count()
+        queues.filter(|queue| queue.on_loss > 0).count()
     }
 
     /// A place behind all that wait, for all keys of one wait.
@@ -96,7 +97,7 @@ impl Waiters {
         let queue = queue.entry(key.into()).or_default();
         // A command may name a key twice.
         if queue.sessions.insert(ticket, session).is_none() {
-            queue.on_any += usize::from(wake.on_any());
+            queue.on_loss += usize::from(wake.on_loss());
             self.by_type[wake.awaited() as usize] += 1;
         }
     }
@@ -109,7 +110,7 @@ impl Waiters {
         if let Some(queue) = keys.get_mut(key)
             && queue.sessions.remove(&ticket).is_some()
         {
-            queue.on_any -= usize::from(wake.on_any());
+            queue.on_loss -= usize::from(wake.on_loss());
             self.by_type[wake.awaited() as usize] -= 1;
             if queue.sessions.is_empty() {
                 keys.remove(key);
@@ -134,9 +135,9 @@ impl Waiters {
     }
 
     /// Whether a session waits for a key that is also served when the key is gone.
-    pub(crate) fn has_on_any(&self, db: usize, key: &[u8]) -> bool {
+    pub(crate) fn has_on_loss(&self, db: usize, key: &[u8]) -> bool {
         let queue = self.dbs.get(&db).and_then(|keys| keys.get(key));
-        queue.is_some_and(|queue| queue.on_any > 0)
+        queue.is_some_and(|queue| queue.on_loss > 0)
     }
 
     /// A key appeared with a value of the type `added`, or its stream has a new entry. It is listed if a session waits
@@ -154,7 +155,7 @@ impl Waiters {
     /// A key is gone, or its value was replaced. It is listed only if that ends a wait: otherwise its place in the order
     /// is that of its next appearance.
     pub(super) fn touch_gone(&mut self, db: usize, key: &[u8]) {
-        if self.has_on_any(db, key) {
+        if self.has_on_loss(db, key) {
             self.list(db, key);
         }
     }
@@ -164,7 +165,7 @@ impl Waiters {
         for (key, queue) in self.dbs.get(&db).into_iter().flatten() {
             let held = type_of(key);
             let awaited = held.is_some_and(|held| self.by_type[held as usize] > 0);
-            if (queue.on_any > 0 || awaited) && self.listed.insert((db, key.clone())) {
+            if (queue.on_loss > 0 || awaited) && self.listed.insert((db, key.clone())) {
                 self.ready.push((db, key.clone()));
             }
         }

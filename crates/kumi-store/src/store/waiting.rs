@@ -213,7 +213,7 @@ impl Store {
         // A session that begins to wait meanwhile is not served in this turn.
         let (mut from, end) = (Ticket::default(), self.keyspace.waiters.ticket());
         let mut held = self.type_held(db, name);
-        while held.is_some() || self.keyspace.waiters.has_on_any(db, name) {
+        while held.is_some() || self.keyspace.waiters.has_on_loss(db, name) {
             let next = self.keyspace.waiters.first(db, name, from, end);
             let Some((ticket, key)) = next else {
                 break;
@@ -253,7 +253,7 @@ impl Store {
         };
         debug_assert_eq!(wait.db, db, "waiters are listed under their database");
         let woken = match wait.wake {
-            Wake::Any => true,
+            Wake::StreamOrLoss => true,
             Wake::Holds(wanted) => held == Some(wanted),
         };
         woken.then_some(wait.id)

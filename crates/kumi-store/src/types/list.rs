@@ -161,7 +161,7 @@ enum Node {
     },
     /// The only element of a packed node, where the frame around it would take a larger block from the allocator: 4,096
     /// bytes and 11 more are 5,120. It is packed before it changes. Shared like the others, or a snapshot of a list of such
-    /// nodes would copy all of it at once; in a block of its own, because the counts would take the larger block too.
+    /// nodes would copy all of it at once; in a block of its own, because the count would take the larger block too.
     Lone(Shared<Box<[u8]>>),
     /// One large element.
     Plain(Shared<Box<[u8]>>),
@@ -255,9 +255,11 @@ impl Node {
         Node::packed(block)
     }
 
-    /// Makes room for as many bytes as the limit lets a packed node have.
+    /// Makes room for as many bytes as the limit lets a packed node have, unless few elements like the first fill it.
     fn reserve(&mut self, limits: ListLimits) {
-        if let (Node::Packed { block, .. }, (bytes, usize::MAX)) = (self, limits.node_limits()) {
+        if let (Node::Packed { block, .. }, (bytes, usize::MAX)) = (self, limits.node_limits())
+            && block.view().listpack_bytes() <= bytes / 4
+        {
             block.closed().reserve(bytes);
         }
     }
@@ -465,9 +467,11 @@ impl List {
     /// The nodes as a sequence.
     fn many(&mut self) -> &mut Many {
         if let Nodes::One(block) = &mut self.nodes {
-            let block = std::mem::take(block);
+            let mut block = std::mem::take(block);
             let mut many = Many::default();
             if !block.is_empty() {
+                // It may be a scratch buffer, much longer than the list.
+                block.shrink();
                 // Most sequences begin with a second node.
                 many.nodes.reserve_exact(2);
                 many.add(Side::Back, Node::packed(block));

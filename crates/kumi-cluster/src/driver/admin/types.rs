@@ -411,7 +411,7 @@ impl AdminEvents {
             known.insert(authority.clone(), (*uid, metadata.clone()));
         }
         // A life that is over has its name while there is a record of its authority: events of its end are still to come.
-        // The record may be of a later life already, where events are told late.
+        // The record may be of a later life already, where events are delivered late.
         for (authority, before) in core::mem::take(&mut self.known) {
             if known.contains_key(&authority) {
                 continue;

@@ -146,7 +146,7 @@ impl<'a> Page<'a> {
         );
         self.field(
             "total_blocking_keys_on_nokey",
-            self.store.keyspace.waiters.key_count_on_any(),
+            self.store.keyspace.waiters.key_count_on_loss(),
         );
     }
 

@@ -284,7 +284,7 @@ impl<'a> Read<'a> {
             return Ok(());
         };
         let wake = match self.group {
-            Some(_) => Wake::Any,
+            Some(_) => Wake::StreamOrLoss,
             None => Wake::Holds(Type::Stream),
         };
         let keys = self.streams().map(|(key, _)| key);

@@ -185,6 +185,25 @@ fn a_pause_of_writes_lets_a_reader_be_served_and_a_consumer_wait() {
 }
 
 #[test]
+fn a_consumer_is_woken_when_an_expired_stream_that_a_pause_kept_is_replaced() {
+    let mut lab = Lab::new();
+    lab.run("DEBUG SET-ACTIVE-EXPIRE 0");
+    lab.run("XGROUP CREATE s g 0 MKSTREAM");
+    lab.run("PEXPIRE s 10");
+    let consumer = waiter(&mut lab, "XREADGROUP GROUP g a BLOCK 0 STREAMS s >");
+    lab.advance_ms(20);
+    assert_eq!(lab.received(consumer), "");
+    lab.check(&[
+        ("MULTI", "+OK\r\n"),
+        ("CLIENT PAUSE 100 WRITE", "+QUEUED\r\n"),
+        ("SET s x", "+QUEUED\r\n"),
+        ("EXEC", "*2\r\n+OK\r\n+OK\r\n"),
+    ]);
+    lab.advance_ms(100);
+    assert_eq!(lab.received(consumer), WRONG_TYPE);
+}
+
+#[test]
 fn nothing_waits_inside_a_transaction_or_without_block() {
     let mut lab = Lab::new();
     lab.run("XGROUP CREATE s g 0 MKSTREAM");

@@ -406,6 +406,34 @@ fn a_new_node_at_an_end_has_all_its_room_in_a_long_list_only() {
 }
 
 #[test]
+fn a_node_that_few_elements_fill_gets_no_more_room_than_it_needs() {
+    let mut list = List::new();
+    list.prepare(0, 10_000, limits(-2));
+    for _ in 0..LONG_LIST + 4 {
+        list.push(Side::Back, &[b'x'; 5000], limits(-2));
+    }
+    let Nodes::Many(many) = &list.nodes else {
+        panic!("several nodes: {list:?}");
+    };
+    for node in &many.nodes {
+        assert_eq!(node.heap_bytes(), NODE_BYTES + block_bytes(5011));
+    }
+}
+
+#[test]
+fn the_first_node_of_several_keeps_no_scratch_buffer() {
+    let mut scratch = Vec::with_capacity(65_536);
+    let mut one = List::new();
+    one.push(Side::Back, b"a", limits(1));
+    scratch.extend_from_slice(one.small().expect("a small form").1);
+    let mut list = List::from_small(0, scratch);
+    list.prepare(1, 1, limits(1));
+    list.push(Side::Back, b"b", limits(1));
+    assert_eq!(counts(&list), [1, 1]);
+    assert!(list.heap_bytes() < 1024, "{}", list.heap_bytes());
+}
+
+#[test]
 fn a_long_list_costs_little_more_than_its_elements() {
     let mut list = List::new();
     for index in 0..100_000 {
