@@ -192,6 +192,23 @@ mod tests {
     use crate::testing::Lab;
 
     #[test]
+    fn nothing_is_queued_behind_a_refused_command() {
+        let mut lab = Lab::new();
+        let other = lab.connect();
+        let mut check_queued = |line: &str, count: &str| {
+            lab.run(line);
+            let list = lab.run_as(other, "CLIENT LIST");
+            let own = list.lines().find(|line| line.contains("id=1 ")).unwrap();
+            assert!(own.contains(&format!(" multi={count} ")), "{line}: {own}");
+        };
+        check_queued("MULTI", "0");
+        check_queued("SET a 1", "1");
+        check_queued("SET a", "1");
+        check_queued("SET a 2", "1");
+        check_queued("EXEC", "-1");
+    }
+
+    #[test]
     fn exec_answers_all_queued_commands() {
         Lab::new().check(&[
             ("MULTI", "+OK\r\n"),

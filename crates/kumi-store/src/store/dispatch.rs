@@ -238,8 +238,8 @@ impl Ctx<'_> {
         if let Some(multi) = &mut self.session().multi
             && !row.has(flag::UNQUEUED)
         {
-            if broken {
-                // EXEC will run nothing, so nothing is kept for it.
+            if broken || multi.refused {
+                // EXEC will run nothing, so nothing more is kept for it.
                 let bytes = multi.bytes;
                 return self.answer_queued(bytes);
             }
