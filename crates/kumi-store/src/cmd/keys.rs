@@ -368,14 +368,16 @@ fn rename_key(
     overwrite: bool,
 ) -> Result<bool, CommandError> {
     let mut keys = ctx.keys();
-    if keys.look(old, Look::Write).is_none() {
+    let Some(renamed) = keys.look(old, Look::Write).map(Entry::type_of) else {
         return Err(CommandError::NO_SUCH_KEY);
-    }
+    };
     if old == new || keys.look(new, Look::Write).is_some() && !overwrite {
         return Ok(false);
     }
-    keys.remove(new);
+    // As in Redis, waiters for the new name are served first, and caches lose the old name first.
+    keys.wake_ahead(new, renamed);
     let entry = keys.take(old).ok_or(CommandError::NO_SUCH_KEY)?;
+    keys.remove(new);
     keys.put_entry(entry.with_key(new));
     keys.notify(NotifyFlags::GENERIC, "rename_from", old);
     keys.notify(NotifyFlags::GENERIC, "rename_to", new);

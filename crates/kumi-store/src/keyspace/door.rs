@@ -172,6 +172,14 @@ impl<'a> Keys<'a> {
         self.keyspace.waiters.touch(self.db, key, Type::Stream);
     }
 
+    /// Has the commands executed again that wait for a key which is about to get a value of this type, and before those that
+    /// wait for a key that changes until then.
+    pub(crate) fn wake_ahead(&mut self, key: &[u8], added: Type) {
+        let waiters = &mut self.keyspace.waiters;
+        waiters.touch_gone(self.db, key);
+        waiters.touch(self.db, key, added);
+    }
+
     /// Stores a value, creating or replacing the key. As in Redis, a value that replaces another one is not served to
     /// waiters.
     ///

@@ -45,6 +45,19 @@ fn a_key_that_was_read_is_invalidated_once() {
 }
 
 #[test]
+fn a_rename_invalidates_the_old_name_first() {
+    let mut lab = Lab::new();
+    lab.run("MSET old 1 new 2");
+    let reader = tracker(&mut lab, "");
+    lab.run_as(reader, "MGET new old");
+    lab.run("RENAME old new");
+    assert_eq!(
+        lab.received(reader),
+        [invalidate("old"), invalidate("new")].concat()
+    );
+}
+
+#[test]
 fn writes_are_not_tracked_and_errors_of_reads_are() {
     let mut lab = Lab::new();
     let reader = tracker(&mut lab, "");
