@@ -187,7 +187,7 @@ fn a_pause_of_writes_lets_a_reader_be_served_and_a_consumer_wait() {
 #[test]
 fn a_consumer_is_woken_when_an_expired_stream_that_a_pause_kept_is_replaced() {
     let mut lab = Lab::new();
-    lab.run("DEBUG SET-ACTIVE-EXPIRE 0");
+    lab.store.keyspace.active_expiry = false;
     lab.run("XGROUP CREATE s g 0 MKSTREAM");
     lab.run("PEXPIRE s 10");
     let consumer = waiter(&mut lab, "XREADGROUP GROUP g a BLOCK 0 STREAMS s >");
