@@ -40,6 +40,11 @@ impl Findings {
             self.give_up(reason);
             return;
         }
+        // Shrinking may take long, and what it began with is lost if the run is stopped meanwhile.
+        println!(
+            "{}: a difference [{signature}] is being shrunk",
+            sequence.name
+        );
         let (sequence, mismatch) = shrink(pair, sequence, mismatch);
         let report = describe(&sequence, seed, &mismatch);
         println!("{report}");

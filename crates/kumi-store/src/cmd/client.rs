@@ -440,6 +440,11 @@ fn pause(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     if i64::try_from(ctx.now.unix_ms().saturating_add(timeout_ms)).is_err() {
         return Err(CommandError::fixed("ERR timeout is out of range"));
     }
+    if timeout_ms == 0 && ctx.clients().pause.is_none() {
+        // It is over before anything could wait for its end.
+        ctx.reply.ok();
+        return Ok(());
+    }
     let pause_ns = timeout_ms.saturating_mul(1_000_000);
     let until_ns = ctx.now.mono_ns.saturating_add(pause_ns);
     // A second pause only ever makes the first one longer and stricter.

@@ -153,6 +153,22 @@ fn a_monitor_that_wants_no_answers_gets_no_lines() {
 }
 
 #[test]
+fn a_pause_of_no_length_pauses_nothing() {
+    let mut lab = Lab::new();
+    lab.store.keyspace.active_expiry = false;
+    lab.run("SET k v PX 10");
+    lab.advance_ms(20);
+    lab.check(&[
+        ("MULTI", "+OK\r\n"),
+        ("CLIENT PAUSE 0", "+QUEUED\r\n"),
+        ("PERSIST k", "+QUEUED\r\n"),
+        ("EXEC", "*2\r\n+OK\r\n:0\r\n"),
+        ("DBSIZE", ":0\r\n"),
+        ("SET k v", "+OK\r\n"),
+    ]);
+}
+
+#[test]
 fn a_pause_holds_writes_until_it_ends() {
     let mut lab = Lab::new();
     let other = lab.connect();
