@@ -268,7 +268,7 @@ fn write(generator: &mut Generator<'_>, awaited: Awaited) -> Vec<Request> {
                 there = Request::new(["GEOADD", "w4", "13", "38", "a", "13.001", "38", "b"]);
             }
             let mut requests = vec![Request::new(["DEL", "w4"]), there, command];
-            // A command that overwrites a key wakes nobody, and neither does what is added to it then; one that removes the
+            // A command that overwrites a key ends no wait, and neither does what is added to it then; one that removes the
             // key first does.
             match generator.rng.below(10) {
                 0..4 => requests.insert(0, Request::new(["SET", key, "x"])),

@@ -9,8 +9,8 @@ const COUNT_BYTES: usize = size_of::<usize>();
 
 /// A shared block. Copying it is counting; a change copies the block first if another holder has it.
 ///
-/// The standard library's `Arc` has weak references too: a count more for each block, and a change has to lock it to see that
-/// nobody else holds the block.
+/// The standard library's `Arc` has weak references too: one more count for each block, which a change has to lock to see
+/// that the block has one holder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Shared<T>(Arc<T>);
 
