@@ -50,6 +50,15 @@ pub enum QueueError {
     /// The owner was declared gone; it has to stop. Nothing changed.
     #[error("the worker {0} was declared gone")]
     OwnerReleased(Owner),
+    /// The queue's keys have another format than this program. Nothing changed. A worker reports what it runs, if the queue
+    /// still takes reports, and ends.
+    #[error("{}", format_text(queue, *ours))]
+    Format {
+        /// The format of the queue; `3>4` while it is moved from 3 to 4.
+        queue: String,
+        /// The format of this program.
+        ours: u32,
+    },
     /// The call was carried out, but fewer replicas than asked for confirmed it in time.
     #[error("{confirmed} of {wanted} replicas confirmed the write")]
     NotReplicated {
@@ -72,6 +81,19 @@ impl QueueError {
             }
             _ => false,
         }
+    }
+}
+
+/// The formats, and what to do about them.
+fn format_text(queue: &str, ours: u32) -> String {
+    let formats = format!("the queue has format {queue}, and this program has format {ours}");
+    let newest: Option<u32> = queue.rsplit('>').next().and_then(|text| text.parse().ok());
+    match newest {
+        _ if queue.contains('>') => format!("{formats}: the queue is being moved"),
+        Some(newest) if newest < ours => {
+            format!("{formats}: 'kumi jobs upgrade' moves the queue to it")
+        }
+        _ => format!("{formats}: use a version of kumi that knows format {queue}"),
     }
 }
 

@@ -2,15 +2,16 @@
 
 use super::link::{Link, Repeat, connection_info, without_password};
 use super::tls::{self, Certificates};
-use super::{RedisQueue, Shared, codec};
+use super::{RedisQueue, Shared, codec, script};
 use crate::core::Settings;
 use crate::error::QueueError;
 use ::redis::{ConnectionInfo, Value, cmd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-/// The version of the format of keys and records.
-const VERSION: i64 = 2;
+/// The version of the format of keys, records and scripts; `FORMAT` of lib.lua and upgrade.lua. Whoever changes the layout
+/// of keys raises all three and gives upgrade.lua the steps from the format before.
+pub(super) const FORMAT: u32 = 3;
 
 /// The set of all queue names of a server.
 const QUEUES: &str = "kumi:jobs:queues";
@@ -153,11 +154,54 @@ impl RedisOptions {
         self
     }
 
+    /// Moves the queue from an earlier format to that of this version. Answers the format that it had. Programs of the
+    /// earlier version have to be stopped before; unless `force`, workers that seem to be alive are an error. A call that
+    /// failed can be repeated, and goes on.
+    ///
+    /// # Errors
+    /// As of [`connect`](Self::connect); if there is no such queue, or its format is not one that this version can move.
+    pub async fn upgrade(self, force: bool) -> Result<u32, QueueError> {
+        let prefix = format!("kumi:jobs:{{{}}}:", self.queue);
+        let link = Link::new(self.info()?, prefix.as_bytes());
+        link.reach().await?;
+        let shared = Shared::new(link, prefix, self.settings, self.replicas, self.clock);
+        let (mut first, mut cursor) = (None, Vec::new());
+        loop {
+            let args = vec![codec::text(u8::from(force)), cursor];
+            let step = shared.run(&script::UPGRADE, args, Repeat::Yes).await;
+            let step = step.map_err(|error| match error {
+                QueueError::Server(error) if error.code() == Some("ALIVE") => {
+                    let who = error.detail().unwrap_or_default();
+                    QueueError::Config(format!(
+                        "{who}: stop the programs of the earlier version first"
+                    ))
+                }
+                QueueError::Server(error)
+                    if error
+                        .detail()
+                        .is_some_and(|text| text.contains("no such queue")) =>
+                {
+                    QueueError::Config(format!("there is no queue '{}'", self.queue))
+                }
+                other => other,
+            })?;
+            let [from, next]: [Value; 2] = codec::array(step)?
+                .try_into()
+                .map_err(|_| QueueError::Protocol("an upgrade without two parts".into()))?;
+            let from = u32::try_from(codec::integer(&from)?).unwrap_or(0);
+            let first = *first.get_or_insert(from);
+            cursor = codec::bytes(next)?.to_vec();
+            if cursor.is_empty() {
+                return Ok(first);
+            }
+        }
+    }
+
     /// Connects.
     ///
     /// # Errors
     /// If no server listens at the address, or its certificate is not trusted (both known at once), or none answers there
-    /// (known after the time that calls are repeated), if the queue was written by a newer version, or if a primary would evict keys.
+    /// (known after the time that calls are repeated), if the queue has another format, or if its server would evict keys.
     pub async fn connect(self) -> Result<RedisQueue, QueueError> {
         let info = self.info()?;
         let prefix = format!("kumi:jobs:{{{}}}:", self.queue);
@@ -200,19 +244,34 @@ async fn check_version(link: &Link, prefix: &str) -> Result<(), QueueError> {
     let mut stored = link.call(&get, Repeat::Yes).await?;
     if stored == Value::Nil {
         let mut set = cmd("SET");
-        set.arg(&key).arg(VERSION).arg("NX");
-        // A queue that is new on a full server has no tasks. The next connection that finds memory writes the version.
+        set.arg(&key).arg(FORMAT).arg("NX");
+        // A queue that is new on a full server has no tasks. The next script that finds memory writes the version.
         if !unless_full(link.call(&set, Repeat::Yes).await)? {
             return Ok(());
         }
         stored = link.call(&get, Repeat::Yes).await?;
     }
-    let version = codec::integer(&stored)?;
-    match version == VERSION {
+    let queue = codec::string(stored)?;
+    match queue == FORMAT.to_string() {
         true => Ok(()),
-        false => Err(QueueError::Config(format!(
-            "the queue has format {version}; this version of kumi knows format {VERSION}"
-        ))),
+        false => Err(QueueError::Format {
+            queue,
+            ours: FORMAT,
+        }),
+    }
+}
+
+/// What a script says about a queue of another format.
+pub(super) fn format_error(error: QueueError) -> QueueError {
+    match error {
+        QueueError::Server(error) if error.code() == Some("FORMAT") => {
+            let detail = error.detail().unwrap_or_default();
+            QueueError::Format {
+                queue: detail.split(' ').next().unwrap_or_default().to_owned(),
+                ours: FORMAT,
+            }
+        }
+        other => other,
     }
 }
 

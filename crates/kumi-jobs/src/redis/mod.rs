@@ -134,7 +134,7 @@ impl Shared {
             }
             done => done,
         };
-        let mut values = done?.into_iter();
+        let mut values = done.map_err(connect::format_error)?.into_iter();
         let value = values.next().unwrap_or(Value::Nil);
         let confirmed = match values.next() {
             Some(confirmed) => usize::try_from(codec::integer(&confirmed)?).unwrap_or(0),

@@ -11,7 +11,11 @@ pub(super) struct Script {
 
 impl Script {
     fn new(body: &str) -> Self {
-        let code = format!("{}{body}", include_str!("lua/lib.lua"));
+        Self::alone(format!("{}{body}", include_str!("lua/lib.lua")))
+    }
+
+    /// A script without lib.lua.
+    fn alone(code: String) -> Self {
         let hash = ::redis::Script::new(&code).get_hash().to_owned();
         Self { code, hash }
     }
@@ -46,6 +50,9 @@ script!(REAP, "reap.lua");
 script!(RELEASE, "release.lua");
 script!(CANCEL, "cancel.lua");
 script!(ADMIN, "admin.lua");
+
+pub(super) static UPGRADE: LazyLock<Script> =
+    LazyLock::new(|| Script::alone(include_str!("lua/upgrade.lua").to_owned()));
 
 #[cfg(test)]
 mod tests {
@@ -92,7 +99,9 @@ mod tests {
 
     #[test]
     fn scripts_call_only_what_redis_6_2_has() {
-        let scripts = [&*ENQUEUE, &*TURN, &*REAP, &*RELEASE, &*CANCEL, &*ADMIN];
+        let scripts = [
+            &*ENQUEUE, &*TURN, &*REAP, &*RELEASE, &*CANCEL, &*ADMIN, &*UPGRADE,
+        ];
         let mut called = BTreeSet::new();
         for script in scripts {
             for part in script.code.split("call('").skip(1) {
@@ -119,6 +128,17 @@ mod tests {
                 !scripts.iter().any(|script| script.code.contains(newer)),
                 "{newer}"
             );
+        }
+    }
+
+    #[test]
+    fn scripts_have_the_format_of_this_version() {
+        let expected = format!("local FORMAT = '{}'\n", super::super::connect::FORMAT);
+        let scripts = [
+            &*ENQUEUE, &*TURN, &*REAP, &*RELEASE, &*CANCEL, &*ADMIN, &*UPGRADE,
+        ];
+        for script in scripts {
+            assert!(script.code.contains(&expected), "{expected}");
         }
     }
 }

@@ -210,7 +210,9 @@ impl<S: Send + Sync + 'static> Worker<S> {
     /// in time. Dropping the future cancels running tasks and gives them back in a task of its own.
     ///
     /// # Errors
-    /// If the worker was misconfigured, or declared gone by [`Queue::release_owner`].
+    /// If the worker was misconfigured, or declared gone by [`Queue::release_owner`], or if the queue was moved to a format
+    /// that this program does not have. In the last case the worker first lets running tasks finish, if the queue still
+    /// takes reports.
     pub async fn run_until(self, stop: impl Future) -> Result<(), WorkerError> {
         if let Some(problem) = self.problem {
             return Err(problem);

@@ -83,6 +83,8 @@ pub(super) struct Run<S> {
     /// When the queue was last asked what this worker holds.
     looked: Option<Instant>,
     stopping: bool,
+    /// Why this worker stops, if it is not told to: the queue has another format.
+    foreign: Option<QueueError>,
     /// Calls that failed since the last turn or heartbeat that did not. A look at what this worker holds comes after each
     /// turn that failed, so its success says nothing.
     failures: u32,
@@ -144,6 +146,7 @@ impl<S: Send + Sync + 'static> Run<S> {
             unsure: None,
             looked: None,
             stopping: false,
+            foreign: None,
             failures: 0,
             inline: Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread,
         }
@@ -161,6 +164,9 @@ impl<S: Send + Sync + 'static> Run<S> {
             self.check_lease();
             self.start_waiting();
             let now = Instant::now();
+            if self.foreign.is_some() && give_up_at.is_none() {
+                give_up_at = Some(now + self.settings.shutdown);
+            }
             if wait.is_some() {
                 self.listened = now;
             }
@@ -256,7 +262,10 @@ impl<S: Send + Sync + 'static> Run<S> {
         }
         self.abandon();
         self.last_reports().await;
-        Ok(())
+        match self.foreign.take() {
+            None => Ok(()),
+            Some(error) => Err(error.into()),
+        }
     }
 
     /// Sends the next call, if there is something to say and none is in flight.
@@ -419,7 +428,30 @@ impl<S: Send + Sync + 'static> Run<S> {
             self.reports.clear();
             return Err(failed.into());
         }
+        if let QueueError::Format { .. } = &failed {
+            return self.stop_for(failed);
+        }
         Ok(Err(failed))
+    }
+
+    /// The queue has another format: claims no more, and lets running tasks finish as long as the queue takes reports. A queue
+    /// that takes none answers the next call, which asks for nothing new, with the same error, and the worker ends.
+    fn stop_for(
+        &mut self,
+        error: QueueError,
+    ) -> Result<Result<Option<Duration>, QueueError>, WorkerError> {
+        tracing::error!(owner = %self.settings.owner, error = &error as &dyn std::error::Error, "no more tasks are claimed");
+        if self.foreign.is_some() {
+            self.running.values().for_each(Running::abort);
+            self.running.clear();
+            self.waiting = Waiting::default();
+            self.reports.clear();
+            return Err(error.into());
+        }
+        self.foreign = Some(error);
+        self.stopping = true;
+        self.give_back_waiting();
+        Ok(Ok(None))
     }
 
     /// Compares how many tasks the queue says that this worker holds with those that it knows of. A turn that failed may

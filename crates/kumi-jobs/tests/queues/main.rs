@@ -6,6 +6,7 @@ mod cluster;
 mod conformance;
 mod crashes;
 mod faults;
+mod format;
 mod histories;
 mod proxy;
 mod restarts;

@@ -49,6 +49,12 @@ impl Site {
         }
     }
 
+    /// The URL of the queue.
+    pub(crate) fn url(&self) -> String {
+        let name = self.prefix.split(['{', '}']).nth(1).expect("a name");
+        format!("redis://127.0.0.1:{}/?queue={name}", self.server.port)
+    }
+
     pub(crate) fn key(&self, name: &str) -> String {
         format!("{}{name}", self.prefix)
     }

@@ -2,7 +2,10 @@
 local operation = ARGV[2]
 -- Only what adds a task may fail on a full server. The first write of all else is a DEL, which a full server allows.
 local reads = { status = 1, counts = 1, list = 1, claims = 1, running = 1, schedules = 1 }
-if not reads[operation] and operation ~= 'fire' then call('DEL', P .. 'none') end
+-- What a worker needs to end what it runs.
+local ends = { heartbeat = 1, progress = 1, step = 1, watch = 1 }
+if is_draining and not reads[operation] and not ends[operation] then return format_error() end
+if not reads[operation] and operation ~= 'fire' then begin() end
 
 local function held(id, token)
   local r = load(id)

@@ -1,5 +1,6 @@
 -- cancel: ARGV: now id
-call('DEL', P .. 'none')
+if is_draining then return format_error() end
+begin()
 local r = load(ARGV[2])
 if not r then return 'U' end
 if r.s == 's' or r.s == 'd' or r.s == 'c' then return 'D' .. r.s end

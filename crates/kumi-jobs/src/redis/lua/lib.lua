@@ -2,6 +2,11 @@
 -- for the server's clock. A record is the hash t:<id>; its fields are in docs/jobs-protocol.md. Fields that hold their
 -- default are left out, and one that is empty has it too: another program may have written it. A number that is handed
 -- to a command is formatted anew each time, which costs as much as a command: times and counts are written as text.
+--
+-- FORMAT is the version of the keys, the records and these scripts. The key version has the queue's. A script does nothing
+-- in a queue of another format. While a queue is moved from this format to another one, its version is "3>4": what runs is
+-- renewed and reported, and nothing new begins.
+local FORMAT = '3'
 local P, call = KEYS[1], redis.call
 local RECORD = P .. 't:'
 local now
@@ -19,8 +24,20 @@ local TURN, SORT, SOON = 50, 400, 5000
 -- Together they bound how long the script runs.
 local budget, trims, pops = 2 * TURN, TURN, TURN
 local DIGITS = { [0] = '0', '1', '2', '3', '4', '5', '6', '7', '8', '9' }
-local flags = call('MGET', P .. 'listening', P .. 'paused', P .. 'tokens')
+local flags = call('MGET', P .. 'listening', P .. 'paused', P .. 'tokens', P .. 'version')
 local listening, paused, claims_so_far = flags[1] and true or false, flags[2] and true or false, flags[3]
+local version = flags[4]
+local is_draining = version and string.sub(version, 1, #FORMAT + 1) == FORMAT .. '>'
+local function format_error()
+  return redis.error_reply('FORMAT ' .. version .. ' is the format of the queue; this script has format ' .. FORMAT)
+end
+if version and version ~= FORMAT and not is_draining then return format_error() end
+-- The first write of a script. A queue that has no version yet gets this one.
+local function begin()
+  -- A full server allows a DEL, and after it whatever else the script writes.
+  call('DEL', P .. 'none')
+  if not version then call('SET', P .. 'version', FORMAT) end
+end
 -- Gathered writes: count changes by type, ids to append to lines, ids that owners no longer run, types to wake, ids and
 -- results of tasks that succeeded, ids to forget.
 local counts, lines, left, wakes, succeeded, results, gone = {}, {}, {}, {}, {}, {}, {}

@@ -1,7 +1,8 @@
 -- release: gives back what a crashed owner holds, 50 tasks per call. ARGV: now mode owner silent_ms first
 -- mode is 'life' or 'before'. Answers -1 if the owner is alive, or the number of tasks and whether there are more, and
 -- the tasks.
-call('DEL', P .. 'none')
+if is_draining then return format_error() end
+begin()
 local RELEASED_LIMIT = 10000
 local owner, lives = ARGV[3], {}
 local name, life = string.match(owner, '^(.*)~(.*)$')

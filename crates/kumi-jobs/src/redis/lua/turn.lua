@@ -2,8 +2,8 @@
 -- ARGV: now owner nonce lease keep keep_ms keep_dead keep_dead_ms max types reports (type room)* (id token kind a b)*
 -- Reply: now, next due or -1, more, paused, what became of each report (one text, by spaces), claims (claim_of in lib.lua),
 -- how many tasks the owner holds, what other owners lost.
--- The first write is a DEL, which a full server allows; it lets the script finish what it began.
-call('DEL', P .. 'none')
+if is_draining and ARGV[9] ~= '0' then return format_error() end
+begin()
 local owner, nonce, lease = ARGV[2], '-' .. ARGV[3], tonumber(ARGV[4])
 if is_released(owner) then return released_error(owner) end
 own = owner
