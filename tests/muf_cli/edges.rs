@@ -187,7 +187,8 @@ fn a_backend_says_when_its_server_is_away_and_back() {
     let url = server.url();
     server.kill();
     backend.until(&format!("{url} is away; requests wait until it is back"));
-    backend.until("cannot connect to ");
+    let said = backend.until("cannot connect to ");
+    assert_eq!(said.matches("os error").count(), 1, "{said}");
     server.start_redis_again();
     backend.until(&format!("{url} is back after "));
     assert_eq!(server.printed(&["call", "web", "a.b", "hello"]), "hello");
@@ -260,6 +261,88 @@ fn all_backends_answer_when_all_are_called() {
             5,
             "no backend answered",
         );
+    }
+}
+
+#[test]
+fn a_call_without_its_caller_is_offered_the_right_words() {
+    let server = Server::redis();
+    let _backend = server.serve(&["text.*", "--exec", "tr a-z A-Z", "--unit", "upper"]);
+    let fix =
+        "the caller's name comes first, before the method; try: kumi muf call me text.upper hello";
+    server.fails(&["call", "text.upper", "hello"], 2, fix);
+    let fix = "try: kumi muf call me text.upper 'it'\\''s' 'two words'";
+    server.fails(&["call", "text.upper", "it's", "two words"], 2, fix);
+    // The second word could be a method, and nobody serves it.
+    let call = ["call", "text.upper", "notes.txt", "--ttl", "4s"];
+    let fix = "text.upper is served: the caller's name comes first; try: kumi muf call me text.upper notes.txt";
+    server.fails(&call, 5, fix);
+    assert_eq!(
+        server.printed(&["call", "me", "text.upper", "hello"]),
+        "HELLO"
+    );
+}
+
+#[test]
+fn keys_outside_the_grammar_are_shown_as_ignored_and_told_once_for_each_unit() {
+    for server in Server::each() {
+        let watch = server.watch(&["watch"]);
+        watch.until("watching");
+        let lines = server.watch(&["watch", "--output", "text"]);
+        lines.until("watching");
+        let backend = server.serve(&["*", "--exec", "cat", "--unit", "back"]);
+        let keys = [
+            ("MUF/web/REQ/a.b~1.5", "the ID is neither"),
+            ("MUF/web/REQ/a b", "the ID is neither"),
+            (
+                "MUF/my web/REQ/a",
+                "the unit's name cannot be used: ' ' is not allowed",
+            ),
+            ("MUF/other/REQ/a/b", "exactly four levels"),
+        ];
+        for (key, reason) in keys {
+            server.cli(&["SET", key, "x", "EX", "10"]);
+            let line = watch.json();
+            assert_eq!(
+                (&line["kind"], &line["key"]),
+                (&json!("ignored"), &json!(key))
+            );
+            let said = line["reason"].as_str().expect("a reason");
+            assert!(said.contains(reason), "{said}");
+            let line = lines.next();
+            assert!(
+                line.contains("! ignored") && line.contains(reason),
+                "{line}"
+            );
+        }
+        // The second one of web is not told.
+        for (key, reason) in [keys[0], keys[2], keys[3]] {
+            let line = backend.next();
+            assert!(line.contains(key) && line.contains(reason), "{line}");
+        }
+        assert_eq!(server.printed(&["call", "web", "a.b", "fine"]), "fine");
+    }
+}
+
+#[test]
+fn a_request_that_is_set_again_is_one_line_and_measured_from_the_first() {
+    let server = Server::redis();
+    let watch = server.watch(&["watch"]);
+    watch.until("watching");
+    // No backend claims it, so its requester sets it again after a second.
+    server.fails(&["call", "web", "no.body", "x", "--ttl", "3s"], 5, "");
+    assert_eq!(watch.json()["kind"], "request");
+    let end = watch.json();
+    assert_eq!(end["kind"], "unanswered", "{end}");
+    let after_ms = end["after_ms"].as_f64().expect("a number");
+    assert!(after_ms >= 2_900.0, "{end}");
+    // What a person types may be used again after its answer.
+    let _backend = server.serve(&["*", "--exec", "cat"]);
+    for _ in 0..2 {
+        server.cli(&["SET", "MUF/me/REQ/hello", "x", "EX", "10"]);
+        assert_eq!(watch.json()["kind"], "request");
+        assert_eq!(watch.json()["kind"], "claim");
+        assert_eq!(watch.json()["kind"], "answer");
     }
 }
 

@@ -103,6 +103,9 @@ fn every_way_to_fail_has_its_exit_code() {
         server.fails(&["call", "web", "a.b", "{", "--json"], 2, "not JSON");
         server.fails(&["call", "web", "a.b", "--timeout", "soon"], 2, "500ms");
         server.fails(&["serve", "a.*"], 2, "--exec");
+        server.fails(&["serve", "a.*"], 2, "--pipe");
+        let both = ["serve", "a.*", "--exec", "cat", "--pipe", "cat"];
+        server.fails(&both, 2, "cannot be used with");
         let list = ["call", "web", "a.b", "[1, 2]", "--json"];
         assert_eq!(server.printed(&list), "[1, 2]\n");
         // The slow one is still at work. It goes with its backend at the second signal.

@@ -219,7 +219,7 @@ impl Builder {
     fn unusable(&self, source: redis::RedisError) -> Error {
         Error::Url {
             url: without_password(&self.url),
-            source,
+            source: source.into(),
         }
     }
 

@@ -8,6 +8,26 @@ use kumi_common::causes;
 use crate::core::{CallError, NameError, shown};
 use crate::fault::Fault;
 
+/// What the `redis` crate, and behind it the system or the server, said of a connection. Its text has all of that, so it has
+/// no source of its own: an error and its causes on one line would show the same twice.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Cause(redis::RedisError);
+
+impl From<redis::RedisError> for Cause {
+    fn from(error: redis::RedisError) -> Self {
+        Self(error)
+    }
+}
+
+impl std::ops::Deref for Cause {
+    type Target = redis::RedisError;
+
+    fn deref(&self) -> &redis::RedisError {
+        &self.0
+    }
+}
+
 /// Everything that a method of this crate can fail with.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -75,6 +95,10 @@ pub enum Error {
         /// The server of the URL: `host:port`, or the path of a Unix socket.
         server: String,
     },
+    /// Answers of a gather were left unread: more than 10,000 backends answered, or the reader of
+    /// [`Answers`](crate::Answers) did not take them before the deadline. The request may have run.
+    #[error("answers were left unread: there are too many, or they were not taken in time")]
+    AnswersLeft,
     /// The server refused a command that is needed. What it was asked to do is not done; a request whose answer may not
     /// be read may have run.
     #[error("the server at {server} refused: {}", shown(.reason.as_bytes()))]
@@ -92,7 +116,7 @@ pub enum Error {
         url: String,
         /// What is wrong with it.
         #[source]
-        source: redis::RedisError,
+        source: Cause,
     },
     /// The server could not be reached, or did not accept the credentials.
     #[error("cannot connect to {address}")]
@@ -101,7 +125,7 @@ pub enum Error {
         address: String,
         /// What the system or the server said.
         #[source]
-        source: redis::RedisError,
+        source: Cause,
     },
     /// The server did not answer in time while connecting.
     #[error("no connection to {address} within {limit:?}")]
@@ -131,6 +155,9 @@ pub enum Error {
         /// The flags it has to have.
         need: String,
     },
+    /// The operating system gave no random number, of which IDs are made. Nothing was sent.
+    #[error("the operating system gave no random number: {0}")]
+    Random(String),
     /// This unit was closed.
     #[error("this unit is closed")]
     Closed,
@@ -155,6 +182,7 @@ impl Error {
             CallError::Remote(payload) => Error::Remote(payload),
             CallError::Disconnected => Error::disconnected(server, away),
             CallError::SearchUnfinished => Error::search_unfinished(server),
+            CallError::AnswersLeft => Error::AnswersLeft,
             CallError::Refused(reason) => Error::refused(server, reason),
             CallError::TooLarge { limit_bytes } => Error::TooLargeToRead { limit_bytes },
         }
@@ -187,5 +215,23 @@ impl Error {
             text = format!("{text}: {}", shown(cause.to_string().as_bytes()));
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_says_of_a_connection_is_shown_once() {
+        let refused = std::io::Error::from_raw_os_error(111);
+        let said = refused.to_string();
+        let error = Error::Connect {
+            address: "127.0.0.1:1".into(),
+            source: redis::RedisError::from(refused).into(),
+        };
+        let expected = format!("cannot connect to 127.0.0.1:1: {said}");
+        assert_eq!(error.chain(), expected);
+        assert_eq!(kumi_common::Chain(&error).to_string(), expected);
     }
 }

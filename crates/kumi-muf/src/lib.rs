@@ -33,7 +33,7 @@ pub use builder::without_password;
 pub use connection::{Connection, ConnectionChanges};
 pub use discovery::Info;
 pub use driver::Stats;
-pub use error::Error;
+pub use error::{Cause, Error};
 pub use fault::Fault;
 pub use handler::{IntoAnswer, Request};
 pub use keep::{Keep, KeepWatch, Owned};

@@ -14,6 +14,9 @@ use crate::core::{CallError, Gathered, Target};
 use crate::driver::{Ask, CallAsk, GatherAsk, Ticket, Wires, Withdrawal};
 use crate::{Answer, Error, Muf};
 
+/// Answers of a gather that may wait for its reader, and the error that may end it.
+const ANSWER_ROOM: usize = 64 + 1;
+
 /// A boxed future, as `IntoFuture` needs to name one.
 pub type BoxedFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
@@ -140,7 +143,7 @@ impl Gather {
             ticket: self.muf.ticket(),
             armed: true,
         };
-        let (answers, coming) = mpsc::unbounded_channel();
+        let (answers, coming) = mpsc::channel(ANSWER_ROOM);
         let ask = GatherAsk {
             ticket: guard.ticket,
             target,
@@ -179,9 +182,9 @@ impl IntoFuture for Gather {
     }
 }
 
-/// Answers of a gather as they come. Dropping it ends the gather here; backends that have the request still answer.
+/// Answers of a gather as they come. While 64 of them are not taken, no more are read; 10,000 are the most. Dropping it ends the gather here; backends that have the request still answer.
 pub struct Answers {
-    coming: mpsc::UnboundedReceiver<Result<Gathered, CallError>>,
+    coming: mpsc::Receiver<Result<Gathered, CallError>>,
     guard: Option<Guard>,
     /// The engine lives as long as there is a handle.
     muf: Muf,

@@ -15,6 +15,14 @@ pub(crate) const TAP_GLOB: &str = "MUF/*";
 pub enum Traffic {
     /// Something happened to a key of a request.
     Key(KeyEvent),
+    /// A key below `MUF/` was set that is outside the grammar. No unit takes part in it.
+    #[non_exhaustive]
+    Ignored {
+        /// The key, or what is text in it.
+        key: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// Something may have been missed before what follows.
     Gap,
 }

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::fleet::Fleet;
 use super::node::{Connected, Route};
+use super::pipe::Pipe;
 use super::remote::{REMOTE_CALL_LIMIT, Remote, RemoteCall};
 use super::state::Connection;
 use super::topology::{Address, Topology};
@@ -50,7 +51,8 @@ pub(crate) enum Event<T> {
 pub(crate) struct Push<'a> {
     /// The channel pattern that brought it.
     pub(crate) pattern: &'a [u8],
-    pub(crate) key: &'a str,
+    /// The key; one of ours is text.
+    pub(crate) key: &'a [u8],
     pub(crate) event: &'a str,
 }
 
@@ -92,6 +94,12 @@ pub(super) enum Report {
         version: u64,
         result: Result<Box<Connected>, Error>,
         failures: u32,
+    },
+    /// A node's connection for large values was opened, or could not be.
+    Bulk {
+        address: Address,
+        generation: u64,
+        pipe: Option<Box<Pipe>>,
     },
     /// A node did not reply to a ping.
     Silent { address: Address, generation: u64 },

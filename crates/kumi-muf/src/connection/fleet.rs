@@ -10,16 +10,13 @@ use redis::Value;
 use tokio::sync::oneshot;
 
 use super::encode::{self, slot};
+use super::lane::{Arrivals, Bulk, Lane, STEP_LIMIT};
 use super::pipe::Pipe;
 use super::remote::Remote;
 use super::topology::{Address, Topology};
 use super::waiting::Waiting;
 use super::wire::{self, Malformed, Said};
 use crate::core::{Command, Time};
-
-/// Replies, or pushes, that are taken in before what follows from them is sent. The server works on those while we take
-/// in the next; larger steps would save writes, but each side would wait for the other.
-const STEP_LIMIT: usize = 32;
 
 /// A node of the fleet.
 pub(super) struct Node<T> {
@@ -34,61 +31,46 @@ pub(super) struct Node<T> {
 
 /// A connected node.
 pub(super) struct Up<T> {
-    pub(super) commands: Pipe,
-    /// Recipients of replies, in the order of the commands.
-    pub(super) waiting: VecDeque<Waiting<T>>,
+    pub(super) commands: Lane<T>,
+    /// The connection for large values.
+    pub(super) bulk: Bulk<T>,
     pub(super) pushes: Pipe,
     /// Recipients of confirmations on the connection for pushes, in order, with the time of the command.
     pub(super) confirming: VecDeque<(oneshot::Sender<Vec<Value>>, Time)>,
+    pub(super) arrivals: Arrivals,
     /// How tasks use it.
     pub(super) remote: Remote,
 }
 
 impl<T> Up<T> {
     fn poll(&mut self, cx: &mut Context<'_>) -> bool {
-        let (commands, pushes) = (self.commands.poll(cx), self.pushes.poll(cx));
-        commands.is_ready() || pushes.is_ready()
+        let (commands, pushes) = (self.commands.pipe.poll(cx), self.pushes.poll(cx));
+        let bulk = self.bulk.poll(cx);
+        commands.is_ready() || pushes.is_ready() || bulk.is_ready()
     }
 }
 
 impl<T> Up<T> {
-    /// Appends a pipeline to what goes out. Returns the tag of its replies if the connection accepts no more.
+    /// Sends a pipeline. Returns the tag of its replies if its connection accepts no more. The connection for large values
+    /// may have to be opened then.
     pub(super) fn send(&mut self, waiting: Waiting<T>) -> Option<T> {
-        let Some(out) = self.commands.output() else {
-            return waiting.into_lost();
-        };
-        encode::pack(&waiting.commands, waiting.asking, out);
-        self.waiting.push_back(waiting);
-        None
-    }
-
-    /// Takes the pipelines whose replies are all here, as many as make a step. True if there may be more.
-    pub(super) fn take_replies(
-        &mut self,
-        answered: &mut Vec<Waiting<T>>,
-    ) -> Result<bool, Malformed> {
-        let mut taken = 0;
-        while taken < STEP_LIMIT {
-            let Some((value, length)) = wire::reply(self.commands.unread())? else {
-                return Ok(false);
-            };
-            self.commands.consume(length);
-            let front = self.waiting.front_mut().ok_or(Malformed)?;
-            front.values.push(value);
-            if front.values.len() == front.count {
-                answered.extend(self.waiting.pop_front());
-                taken += 1;
-            }
+        match waiting.bulk {
+            true => match self.bulk.send(waiting) {
+                Ok(lost) => lost,
+                Err(waiting) => self.commands.send(waiting),
+            },
+            false => self.commands.send(waiting),
         }
-        Ok(true)
     }
 
     /// Hands pushes to `tell`, as pattern, channel and payload, as many as make a step. Everything else is a
     /// reply, in order. True if there may be more.
     pub(super) fn take_pushes(
         &mut self,
+        now: Time,
         mut tell: impl FnMut(&[u8], &[u8], &[u8]),
     ) -> Result<bool, Malformed> {
+        self.arrivals.note(&self.pushes, now);
         for _ in 0..STEP_LIMIT {
             let Some((said, length)) = wire::said(self.pushes.unread())? else {
                 return Ok(false);
@@ -109,11 +91,12 @@ impl<T> Up<T> {
         Ok(true)
     }
 
-    /// When the oldest command without a reply was sent.
-    pub(super) fn waits_since(&self) -> Option<Time> {
-        let commands = self.waiting.front().map(|waiting| waiting.sent);
-        let pushes = self.confirming.front().map(|(_, sent)| *sent);
-        [commands, pushes].into_iter().flatten().min()
+    /// Whether the oldest command without a reply, of one of the two connections that a node has to have, is overdue.
+    pub(super) fn is_overdue(&self, now: Time, patience_ms: u64) -> bool {
+        let confirming = self.confirming.front();
+        let is_push_overdue = confirming
+            .is_some_and(|(_, sent)| self.arrivals.is_overdue(*sent, 0, now, patience_ms));
+        is_push_overdue || self.commands.is_overdue(now, patience_ms)
     }
 }
 
@@ -168,8 +151,9 @@ impl<T> Fleet<T> {
     /// Writes what is to go out, as far as it goes without waiting.
     pub(super) fn flush(&mut self, cx: &mut Context<'_>) {
         for up in self.ups() {
-            up.commands.flush(cx);
+            up.commands.pipe.flush(cx);
             up.pushes.flush(cx);
+            up.bulk.flush(cx);
         }
     }
 
@@ -208,7 +192,7 @@ impl<T> Fleet<T> {
     /// Whether no reply is outstanding. Upkeep does not count.
     pub(super) fn is_quiet(&self) -> bool {
         let mut ups = self.nodes.values().filter_map(|node| node.up.as_ref());
-        ups.all(|up| up.waiting.is_empty())
+        ups.all(|up| up.commands.waiting.is_empty() && up.bulk.is_quiet())
     }
 
     /// All connected nodes, for tasks.

@@ -1,7 +1,8 @@
 //! Keeping nodes connected and subscribed, and following a cluster's topology.
 //!
 //! A node is usable only while both its connections are. When either breaks, or a ping gets no reply, the node is
-//! dropped and connected anew, with a pause that grows; then an event says that pushes may have been missed.
+//! dropped and connected anew, with a pause that grows; then an event says that pushes may have been missed. Bytes that arrive
+//! count as life: a reply that is on its way over a slow link is not overdue.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::future::Future;
@@ -13,6 +14,7 @@ use tokio::time::{sleep, timeout};
 use super::connections::{Connections, Event, Report};
 use super::events::{Events, ensure_events};
 use super::fleet::Up;
+use super::lane::{Arrivals, Bulk, Lane};
 use super::node::{Connected, Route};
 use super::remote::Remote;
 use super::scan::{refusal, search_refused};
@@ -119,11 +121,13 @@ impl<T> Connections<T> {
             db: self.route.info.redis_settings().db(),
         };
         self.tasks.spawn(watch_over(remote.clone()));
+        let now = self.clock.now();
         node.up = Some(Up {
-            commands: connected.commands.into_pipe(),
-            waiting: VecDeque::new(),
+            commands: Lane::new(connected.commands.into_pipe(), now),
+            bulk: Bulk::default(),
             pushes: connected.pushes.into_pipe(),
             confirming: VecDeque::new(),
+            arrivals: Arrivals::new(now),
             remote,
         });
         tracing::info!(node = %address, "subscribed");
@@ -172,8 +176,9 @@ impl<T> Connections<T> {
     }
 
     /// Marks everything that waits for a lost connection as lost.
-    fn lose_all(&mut self, up: Up<T>) {
-        for tag in up.waiting.into_iter().map(Waiting::into_lost) {
+    fn lose_all(&mut self, mut up: Up<T>) {
+        let waiting = up.commands.waiting.into_iter().chain(up.bulk.close());
+        for tag in waiting.map(Waiting::into_lost) {
             self.lose(tag);
         }
     }
@@ -184,14 +189,23 @@ impl<T> Connections<T> {
         self.refresh_topology(false);
     }
 
-    /// Drops nodes with an overdue reply: all replies behind it are overdue too.
+    /// Drops nodes with an overdue reply: all replies behind it are overdue too. A connection for large values is dropped
+    /// alone.
     fn drop_silent_nodes(&mut self) {
         let now = self.clock.now();
         let patience_ms = self.route.response_timeout.as_millis() as u64;
-        let silent = |up: &Up<T>| {
-            up.waits_since()
-                .is_some_and(|at| now.since(at) > patience_ms)
-        };
+        let silent = |up: &Up<T>| up.is_overdue(now, patience_ms);
+        let mut lost = VecDeque::new();
+        for (address, node) in &mut self.fleet.nodes {
+            let bulk = node.up.as_mut().map(|up| &mut up.bulk);
+            if let Some(bulk) = bulk.filter(|bulk| bulk.is_overdue(now, patience_ms)) {
+                tracing::info!(node = %address, "no reply in time on the connection for large values");
+                lost.extend(bulk.close());
+            }
+        }
+        for waiting in lost {
+            self.lose(waiting.into_lost());
+        }
         let nodes = self.fleet.nodes.iter();
         let silent: Vec<(Address, u64)> = nodes
             .filter(|(_, node)| node.up.as_ref().is_some_and(silent))
@@ -289,7 +303,12 @@ impl<T> Connections<T> {
             Report::Silent {
                 address,
                 generation,
-            } => self.node_down(&address, generation),
+            } => self.ping_failed(&address, generation),
+            Report::Bulk {
+                address,
+                generation,
+                pipe,
+            } => self.bulk_opened(&address, generation, pipe),
             Report::Topology(topology) => {
                 self.is_refreshing = false;
                 let Some(topology) = topology else { return };
@@ -303,6 +322,20 @@ impl<T> Connections<T> {
                 self.publish_state();
             }
             Report::Nothing => {}
+        }
+    }
+
+    /// A ping was not answered in time. If bytes came meanwhile, on the connection that the reply is to come on, the link is
+    /// slow and the node lives.
+    fn ping_failed(&mut self, address: &Address, generation: u64) {
+        let now = self.clock.now();
+        let patience_ms = PING_PATIENCE.as_millis() as u64 / 2;
+        match self.fleet.up_of(address, generation) {
+            Some(up) if !up.is_overdue(now, patience_ms) => {
+                let remote = up.remote.clone();
+                self.tasks.spawn(watch_over(remote));
+            }
+            _ => self.node_down(address, generation),
         }
     }
 

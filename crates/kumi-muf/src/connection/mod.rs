@@ -18,6 +18,7 @@ mod encode;
 mod events;
 mod fleet;
 mod keeping;
+mod lane;
 mod node;
 mod pipe;
 mod pipelines;

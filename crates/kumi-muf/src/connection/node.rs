@@ -71,7 +71,7 @@ impl Route {
     pub(super) fn failed(&self, address: Option<&str>, source: RedisError) -> Error {
         Error::Connect {
             address: shown_address(&self.addr(address)),
-            source,
+            source: source.into(),
         }
     }
 

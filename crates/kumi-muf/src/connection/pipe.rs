@@ -36,6 +36,8 @@ pub(super) struct Pipe {
     input: Vec<u8>,
     start: usize,
     end: usize,
+    /// Bytes that came in so far.
+    arrived: u64,
     ended: bool,
     /// Why it ended, if the system or TLS said so.
     error: Option<io::Error>,
@@ -51,6 +53,7 @@ impl Pipe {
             input: vec![0; READ_LEN],
             start: 0,
             end: 0,
+            arrived: 0,
             ended: false,
             error: None,
         }
@@ -65,6 +68,11 @@ impl Pipe {
     /// What came in and was not consumed.
     pub(super) fn unread(&self) -> &[u8] {
         &self.input[self.start..self.end]
+    }
+
+    /// Bytes that came in so far: a number that grows while the other side lives.
+    pub(super) fn arrived(&self) -> u64 {
+        self.arrived
     }
 
     pub(super) fn consume(&mut self, count: usize) {
@@ -132,6 +140,7 @@ impl Pipe {
             Poll::Ready(()) => {
                 let count = room.filled().len();
                 self.end += count;
+                self.arrived += count as u64;
                 Poll::Ready(Ok(count))
             }
             Poll::Pending => Poll::Pending,

@@ -4,11 +4,15 @@
 //! recipient of its replies is appended to that connection's queue; replies arrive in order. A lost connection loses the
 //! whole queue.
 
+use std::collections::VecDeque;
 use std::future::poll_fn;
 
 use super::connections::{Connections, Event, Push, Report};
 use super::encode::{self, Trouble, replies};
-use super::remote::{RemoteCall, Side};
+use super::fleet::Up;
+use super::pipe::Pipe;
+use super::remote::{Remote, RemoteCall, Side};
+use super::topology::name;
 use super::waiting::{Recipient, Scatter, Waiting};
 use crate::core::{Command, Lost, Replies, Reply};
 
@@ -17,25 +21,59 @@ const REDIRECT_LIMIT: u8 = 3;
 
 impl<T> Connections<T> {
     /// Sends a pipeline to the nodes that have its keys. Its replies, or that it was lost, are an event with this tag.
-    pub(crate) fn send(&mut self, tag: T, commands: Vec<Command>) {
-        self.send_to(Recipient::Sender(tag), commands);
+    /// With `bulk` a large value goes or comes with it: it is not ordered with the others.
+    pub(crate) fn send(&mut self, tag: T, commands: Vec<Command>, bulk: bool) {
+        self.send_to(Recipient::Sender(tag), commands, bulk);
     }
 
-    fn send_to(&mut self, recipient: Recipient<T>, commands: Vec<Command>) {
+    fn send_to(&mut self, recipient: Recipient<T>, commands: Vec<Command>, bulk: bool) {
         if !self.fleet.is_together(&commands) {
-            return self.scatter(recipient, commands);
+            return self.scatter(recipient, commands, bulk);
         }
         let now = self.clock.now();
         let key = commands
             .first()
             .and_then(|command| encode::keys(command).first());
         let up = key.and_then(|key| self.fleet.owner(key));
-        let waiting = Waiting::new(recipient, commands, now);
-        let lost = match up {
-            Some(up) => up.send(waiting),
-            None => waiting.into_lost(),
+        let mut waiting = Waiting::new(recipient, commands, now);
+        waiting.bulk = bulk;
+        let (lost, to_open) = match up {
+            Some(up) => send(up, waiting),
+            None => (waiting.into_lost(), None),
         };
         self.lose(lost);
+        self.open_bulk(to_open);
+    }
+
+    /// Opens a node's connection for large values.
+    fn open_bulk(&mut self, remote: Option<Remote>) {
+        let Some(remote) = remote else { return };
+        let route = self.route.clone();
+        self.tasks.spawn(async move {
+            let opened = route.open(name(&remote.address)).await;
+            if let Err(error) = &opened {
+                let error = error.chain();
+                tracing::info!(node = %remote.address, %error, "no connection for large values");
+            }
+            Report::Bulk {
+                address: remote.address,
+                generation: remote.generation,
+                pipe: opened.ok().map(|line| Box::new(line.into_pipe())),
+            }
+        });
+    }
+
+    /// A node's connection for large values was opened, or not: what waits for it is sent.
+    pub(super) fn bulk_opened(&mut self, address: &str, generation: u64, pipe: Option<Box<Pipe>>) {
+        let now = self.clock.now();
+        let Some(up) = self.fleet.up_of(address, generation) else {
+            return;
+        };
+        let queue = up.bulk.opened(pipe.map(|pipe| *pipe), now);
+        let lost: Vec<T> = queue.into_iter().filter_map(|it| up.send(it)).collect();
+        for tag in lost {
+            self.lose(Some(tag));
+        }
     }
 
     /// Sends a task's commands to the connection that it means, if that is still there.
@@ -48,7 +86,7 @@ impl<T> Connections<T> {
             return;
         };
         let pipe = match remote_call.side {
-            Side::Commands => &mut up.commands,
+            Side::Commands => &mut up.commands.pipe,
             Side::Pushes => &mut up.pushes,
         };
         let Some(out) = pipe.output() else { return };
@@ -59,7 +97,7 @@ impl<T> Connections<T> {
                 let mut waiting =
                     Waiting::new(Recipient::Remote(remote_call.reply), Vec::new(), now);
                 waiting.count = remote_call.count;
-                up.waiting.push_back(waiting);
+                up.commands.waiting.push_back(waiting);
             }
         }
     }
@@ -87,14 +125,20 @@ impl<T> Connections<T> {
     /// Takes in a step of what has arrived: replies become events, and pushes are handed to `handle`.
     pub(crate) fn take_in(&mut self, mut handle: impl FnMut(Push<'_>)) {
         let mut answered = std::mem::take(&mut self.answered);
-        let mut broken = Vec::new();
+        let (mut broken, mut lost) = (Vec::new(), VecDeque::new());
+        let now = self.clock.now();
         self.has_more = false;
         for (address, node) in &mut self.fleet.nodes {
             let Some(up) = &mut node.up else { continue };
-            let replies = up.take_replies(&mut answered);
-            let pushes = up.take_pushes(|pattern, channel, payload| {
-                let channel = std::str::from_utf8(channel).unwrap_or_default();
-                let key = channel.split_once("__:").map_or("", |(_, key)| key);
+            let replies = up.commands.take_replies(now, &mut answered);
+            match up.bulk.take_replies(now, &mut answered) {
+                Ok(has_more) => self.has_more |= has_more,
+                // The next large value opens another.
+                Err(_) => lost.extend(up.bulk.close()),
+            }
+            let pushes = up.take_pushes(now, |pattern, channel, payload| {
+                let prefix = channel.windows(3).position(|it| it == b"__:");
+                let key = prefix.map_or(&[][..], |at| &channel[at + 3..]);
                 if let Ok(event) = std::str::from_utf8(payload) {
                     handle(Push {
                         pattern,
@@ -103,7 +147,7 @@ impl<T> Connections<T> {
                     });
                 }
             });
-            let ended = up.commands.has_ended() || up.pushes.has_ended();
+            let ended = up.commands.pipe.has_ended() || up.pushes.has_ended();
             match (replies, pushes) {
                 (Ok(false), Ok(false)) if !ended => {}
                 (Ok(more_replies), Ok(more_pushes)) if more_replies || more_pushes => {
@@ -116,6 +160,9 @@ impl<T> Connections<T> {
             self.answered(waiting);
         }
         self.answered = answered;
+        for waiting in lost {
+            self.lose(waiting.into_lost());
+        }
         for (address, generation) in broken {
             self.node_down(&address, generation);
         }
@@ -127,6 +174,7 @@ impl<T> Connections<T> {
             commands,
             asking,
             redirects,
+            bulk,
             values,
             ..
         } = waiting;
@@ -144,31 +192,42 @@ impl<T> Connections<T> {
             }
             Err(Trouble::Moved(address)) => {
                 self.refresh_topology(true);
-                self.redirect(recipient, commands, &address, false, redirects);
+                let asking = false;
+                let waiting = self.redirected(recipient, commands, asking, redirects, bulk);
+                self.redirect(waiting, &address);
             }
             Err(Trouble::Ask(address)) => {
-                self.redirect(recipient, commands, &address, true, redirects);
+                let asking = true;
+                let waiting = self.redirected(recipient, commands, asking, redirects, bulk);
+                self.redirect(waiting, &address);
             }
         }
     }
 
-    fn redirect(
-        &mut self,
+    /// A pipeline that is sent once more, to the node that its slot was found at.
+    fn redirected(
+        &self,
         recipient: Recipient<T>,
         commands: Vec<Command>,
-        to: &str,
         asking: bool,
         redirects: u8,
-    ) {
+        bulk: bool,
+    ) -> Waiting<T> {
         let mut waiting = Waiting::new(recipient, commands, self.clock.now());
         waiting.asking = asking;
         waiting.count *= 1 + usize::from(asking);
         waiting.redirects = redirects + 1;
-        let lost = match self.fleet.at(to) {
-            Some(up) => up.send(waiting),
-            None => waiting.into_lost(),
+        waiting.bulk = bulk;
+        waiting
+    }
+
+    fn redirect(&mut self, waiting: Waiting<T>, to: &str) {
+        let (lost, to_open) = match self.fleet.at(to) {
+            Some(up) => send(up, waiting),
+            None => (waiting.into_lost(), None),
         };
         self.lose(lost);
+        self.open_bulk(to_open);
     }
 
     fn deliver(&mut self, recipient: Recipient<T>, replies: Replies) {
@@ -181,7 +240,7 @@ impl<T> Connections<T> {
     }
 
     /// The keys are spread over a cluster: each is read by a command of its own, in order.
-    fn scatter(&mut self, recipient: Recipient<T>, commands: Vec<Command>) {
+    fn scatter(&mut self, recipient: Recipient<T>, commands: Vec<Command>, bulk: bool) {
         let count = commands.len();
         let parts = commands
             .into_iter()
@@ -192,6 +251,7 @@ impl<T> Connections<T> {
             recipient,
             parts,
             index: 0,
+            bulk,
             joined: vec![None; count],
         });
     }
@@ -200,7 +260,8 @@ impl<T> Connections<T> {
         match scatter.parts.pop_front() {
             Some((index, part)) => {
                 scatter.index = index;
-                self.send_to(Recipient::Part(Box::new(scatter)), vec![part]);
+                let bulk = scatter.bulk;
+                self.send_to(Recipient::Part(Box::new(scatter)), vec![part], bulk);
             }
             None => {
                 let replies: Option<Vec<Reply>> = scatter.joined.into_iter().collect();
@@ -223,6 +284,14 @@ impl<T> Connections<T> {
         });
         self.next_part(scatter);
     }
+}
+
+/// Sends a pipeline to a node: the tag of its replies if it was lost, and the node if its connection for large values has to
+/// be opened.
+fn send<T>(up: &mut Up<T>, waiting: Waiting<T>) -> (Option<T>, Option<Remote>) {
+    let lost = up.send(waiting);
+    let to_open = up.bulk.is_to_be_opened().then(|| up.remote.clone());
+    (lost, to_open)
 }
 
 /// A command over several keys as commands over one each.

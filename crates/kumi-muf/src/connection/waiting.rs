@@ -24,7 +24,11 @@ pub(super) struct Waiting<T> {
     pub(super) commands: Vec<Command>,
     pub(super) asking: bool,
     pub(super) redirects: u8,
+    /// A large value goes or comes with it.
+    pub(super) bulk: bool,
+    /// When it was sent, and how many bytes it has.
     pub(super) sent: Time,
+    pub(super) size_bytes: usize,
     /// How many replies it gets, and those that are here.
     pub(super) count: usize,
     pub(super) values: Vec<Value>,
@@ -38,7 +42,9 @@ impl<T> Waiting<T> {
             commands,
             asking: false,
             redirects: 0,
+            bulk: false,
             sent,
+            size_bytes: 0,
             values: Vec::new(),
         }
     }
@@ -64,5 +70,6 @@ pub(super) struct Scatter<T> {
     pub(super) parts: VecDeque<(usize, Command)>,
     /// The index of the command whose part was sent last.
     pub(super) index: usize,
+    pub(super) bulk: bool,
     pub(super) joined: Vec<Option<Reply>>,
 }

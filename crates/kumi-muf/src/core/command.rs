@@ -152,6 +152,8 @@ pub struct Op {
     pub token: Token,
     /// At least one.
     pub commands: Vec<Command>,
+    /// A large value goes or comes with it, which must not delay other commands. It may run before or after any of them.
+    pub bulk: bool,
 }
 
 /// Where the replies of an [`Op`] belong. Opaque to drivers.
@@ -164,9 +166,13 @@ pub(crate) enum Purpose {
     /// Whatever the reply is, it changes nothing.
     Note,
     /// REQ was written.
-    CallWrite(u64),
+    CallWrite { call: u64, bulk: bool },
+    /// A large REQ was set again.
+    CallAgain,
     /// Answers were read because a push said there is one.
     CallAnswer(u64),
+    /// A large answer was read.
+    CallFetch(u64),
     /// Answers, claim and REQ were read by the clock.
     CallLook { call: u64, sent: Time },
     /// A gather's REQ was written.
@@ -176,6 +182,7 @@ pub(crate) enum Purpose {
         gather: u64,
         status: Status,
         backend: String,
+        bulk: bool,
     },
     /// A claim was tried, with REQ and both answers read. `parts` says what else was asked.
     Claim {
@@ -189,8 +196,10 @@ pub(crate) enum Purpose {
     Count { job: u64 },
     /// A request to all was read.
     Look { job: u64 },
+    /// A large request was read.
+    Fetch { job: u64 },
     /// An answer was written.
-    Answer { job: u64 },
+    Answer { job: u64, bulk: bool },
     /// The lock of a sweep was requested.
     SweepLock,
     /// The lock of searches was requested.

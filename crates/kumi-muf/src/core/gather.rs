@@ -8,6 +8,9 @@
 //! left to the gathers, and ends when none of them needs it. A gather whose time is up waits for it for a grace, and then
 //! fails: answers may be missing. One that has been quiet for long enough waits until its deadline. Where the server sends
 //! no events, the search begins when the time of a gather is up, or when the one under way ends: the grace begins then.
+//!
+//! Anybody who can write keys can write answers. So a gather ends with an error after a number of them, reads a few at a
+//! time, and no more than its reader has room for.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -19,6 +22,12 @@ use super::name::UnitName;
 use super::output::{CallError, GatherId, Gathered, Output};
 use super::settings::Settings;
 use super::timers::Timers;
+
+/// Answers of one gather. One that gets more ends with an error.
+const ANSWER_LIMIT: usize = 10_000;
+
+/// Answers of one gather that are read at a time.
+const READ_LIMIT: usize = 16;
 
 /// What a gather is made of.
 #[derive(Debug, Clone)]
@@ -49,7 +58,11 @@ struct Gathering {
     sent: bool,
     written: bool,
     heard: HashSet<String>,
+    /// Answers that are there and are not being read yet.
+    unread: VecDeque<(Status, String)>,
     reading: usize,
+    /// Answers that the reader has room for; none is without a bound.
+    room: Option<usize>,
     /// Pushes may have been lost: the number of the first search that finds their answers.
     missing: Option<u64>,
     /// When REQ is set again, and how long after that.
@@ -119,7 +132,9 @@ impl Gatherer {
             sent: false,
             written: false,
             heard: HashSet::new(),
+            unread: VecDeque::new(),
             reading: 0,
+            room: None,
             missing: None,
             again_at,
             again_ms: self.settings.look_ms(),
@@ -195,7 +210,8 @@ impl Gatherer {
         let meta = meta.map(|value| set(keys.meta(), value, false));
         let request = set(keys.req(), gathering.spec.payload.clone(), true);
         let commands = meta.into_iter().chain([request]).collect();
-        out.push_back(Output::run(Purpose::GatherWrite(gather), commands));
+        let bulk = self.settings.is_large(gathering.spec.payload.len());
+        out.push_back(Output::run_as(Purpose::GatherWrite(gather), commands, bulk));
     }
 
     pub(crate) fn written(&mut self, gather: u64, replies: Replies, out: &mut VecDeque<Output>) {
@@ -230,30 +246,55 @@ impl Gatherer {
         if gathering.heard.contains(backend) {
             return;
         }
-        gathering.reading += 1;
-        let key = RequestKeys {
-            unit: self.unit.as_str(),
-            id,
+        let known = gathering.heard.len() + gathering.reading + gathering.unread.len();
+        if known >= ANSWER_LIMIT {
+            return self.end(gather, Err(CallError::AnswersLeft), out);
         }
-        .answer_of(status, backend);
-        let purpose = Purpose::GatherAnswer {
-            gather,
-            status,
-            backend: backend.to_owned(),
+        gathering.unread.push_back((status, backend.to_owned()));
+        self.read_on(gather, out);
+    }
+
+    /// Bounds the answers that are read to those that the reader has room for now. Each that is delivered takes one away.
+    pub(crate) fn room(&mut self, gather: GatherId, room: usize, out: &mut VecDeque<Output>) {
+        if let Some(gathering) = self.gathers.get_mut(&gather.0) {
+            gathering.room = Some(room);
+            self.read_on(gather.0, out);
+        }
+    }
+
+    /// The gathers with answers that wait for [`Gatherer::room`], or for reads under way.
+    pub(crate) fn unread(&self) -> impl Iterator<Item = GatherId> {
+        let unread = self.gathers.iter().filter(|(_, it)| !it.unread.is_empty());
+        unread.map(|(gather, _)| GatherId(*gather))
+    }
+
+    /// Reads the next answers.
+    fn read_on(&mut self, gather: u64, out: &mut VecDeque<Output>) {
+        let Some(gathering) = self.gathers.get_mut(&gather) else {
+            return;
         };
-        let read = Command::Read {
-            key: key.clone(),
-            limit_bytes: self.settings.payload_limit_bytes,
-        };
-        let commands = vec![read, Command::Present(vec![key])];
-        out.push_back(Output::run(purpose, commands));
+        while gathering.reading < READ_LIMIT.min(gathering.room.unwrap_or(READ_LIMIT)) {
+            let Some((status, backend)) = gathering.unread.pop_front() else {
+                return;
+            };
+            if gathering.heard.contains(&backend) {
+                continue;
+            }
+            gathering.reading += 1;
+            let bulk = false;
+            let read = Read {
+                status,
+                backend,
+                bulk,
+            };
+            out.push_back(read.run(gather, &self.unit, &gathering.spec.id, &self.settings));
+        }
     }
 
     pub(crate) fn answer_read(
         &mut self,
         gather: u64,
-        status: Status,
-        backend: &str,
+        read: Read,
         replies: Replies,
         now: Time,
         out: &mut VecDeque<Output>,
@@ -261,15 +302,23 @@ impl Gatherer {
         let Some(gathering) = self.gathers.get_mut(&gather) else {
             return;
         };
-        gathering.reading -= 1;
         let payload = match <[Reply; 2]>::try_from(replies.unwrap_or_default()) {
             Ok([answer, present]) => answer.into_held(present.has(0)),
             Err(_) => None,
         };
-        let news = payload.filter(|_| gathering.heard.insert(backend.to_owned()));
+        let size_bytes = payload.as_ref().map_or(0, Bytes::len);
+        if !read.bulk && self.settings.is_cut(size_bytes) {
+            // Only its beginning was read.
+            let whole = Read { bulk: true, ..read };
+            out.push_back(whole.run(gather, &self.unit, &gathering.spec.id, &self.settings));
+            return;
+        }
+        gathering.reading -= 1;
+        let news = payload.filter(|_| gathering.heard.insert(read.backend.clone()));
         if let Some(payload) = news {
+            gathering.room = gathering.room.map(|room| room.saturating_sub(1));
             let limit_bytes = self.settings.payload_limit_bytes;
-            let result = match status {
+            let result = match read.status {
                 _ if payload.len() > limit_bytes => {
                     Err(CallError::TooLarge { limit_bytes }.to_string().into())
                 }
@@ -277,7 +326,7 @@ impl Gatherer {
                 _ => Err(payload),
             };
             let answer = Gathered {
-                backend: backend.to_owned(),
+                backend: read.backend,
                 result,
             };
             out.push_back(Output::Gathered {
@@ -296,6 +345,7 @@ impl Gatherer {
                 self.timers.set(gathering.timer, gather);
             }
         }
+        self.read_on(gather, out);
         self.end_if_done(gather, out);
     }
 
@@ -363,8 +413,9 @@ impl Gatherer {
                 }
                 .req();
                 let value = gathering.spec.payload.clone();
+                let bulk = self.settings.is_large(value.len());
                 let again = vec![Command::SetAgain { key, value }];
-                out.push_back(Output::run(Purpose::Note, again));
+                out.push_back(Output::run_as(Purpose::Note, again, bulk));
             }
             if gathering.timer != at {
                 continue;
@@ -404,6 +455,7 @@ impl Gatherer {
         match gathering.missing.is_some() {
             true if self.subscribed && gathering.written => Err(CallError::SearchUnfinished),
             true => Err(CallError::Disconnected),
+            false if !gathering.unread.is_empty() => Err(CallError::AnswersLeft),
             false if gathering.heard.is_empty() => Err(CallError::Disconnected),
             false => Ok(()),
         }
@@ -470,7 +522,8 @@ impl Gatherer {
         let Some(gathering) = self.gathers.get(&gather) else {
             return;
         };
-        if gathering.ending && gathering.missing.is_none() && gathering.reading == 0 {
+        let is_read = gathering.reading == 0 && gathering.unread.is_empty();
+        if gathering.ending && gathering.missing.is_none() && is_read {
             let result = if gathering.written {
                 Ok(())
             } else {
@@ -489,6 +542,38 @@ impl Gatherer {
             });
             self.stop_unless_needed(out);
         }
+    }
+}
+
+/// An answer to be read: its beginning, or if it is large the whole of it.
+#[derive(Debug)]
+pub(crate) struct Read {
+    pub(crate) status: Status,
+    pub(crate) backend: String,
+    pub(crate) bulk: bool,
+}
+
+impl Read {
+    fn run(self, gather: u64, unit: &UnitName, id: &RequestId, settings: &Settings) -> Output {
+        let unit = unit.as_str();
+        let key = RequestKeys { unit, id }.answer_of(self.status, &self.backend);
+        let limit_bytes = match self.bulk {
+            true => settings.payload_limit_bytes,
+            false => settings.inline_bytes(),
+        };
+        let read = Command::Read {
+            key: key.clone(),
+            limit_bytes,
+        };
+        let commands = vec![read, Command::Present(vec![key])];
+        let bulk = self.bulk;
+        let purpose = Purpose::GatherAnswer {
+            gather,
+            status: self.status,
+            backend: self.backend,
+            bulk,
+        };
+        Output::run_as(purpose, commands, bulk)
     }
 }
 

@@ -14,6 +14,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::ignored::KeyError;
 use super::name::{Target, check_name};
 
 /// The third level of a key.
@@ -64,24 +65,29 @@ impl<'a> Key<'a> {
     /// assert_eq!(Key::parse("MUF/web/REQ/a/b"), None);
     /// ```
     pub fn parse(text: &'a str) -> Option<Self> {
+        Self::check(text).ok()
+    }
+
+    /// Takes a key apart, or says why it is none.
+    pub(crate) fn check(text: &'a str) -> Result<Self, KeyError> {
         let mut levels = text.split('/');
-        let (root, unit, status, id) = (
-            levels.next()?,
-            levels.next()?,
-            levels.next()?,
-            levels.next()?,
-        );
-        if root != "MUF" || levels.next().is_some() || id.is_empty() || check_name(unit).is_err() {
-            return None;
+        let [Some("MUF"), Some(unit), Some(status), Some(id), None] =
+            [(); 5].map(|()| levels.next())
+        else {
+            return Err(KeyError::Levels);
+        };
+        if id.is_empty() {
+            return Err(KeyError::Levels);
         }
+        check_name(unit).map_err(KeyError::Unit)?;
         let status = match status {
             "REQ" => Status::Req,
             "RES" => Status::Res,
             "ERR" => Status::Err,
             "KEEP" => Status::Keep,
-            _ => return None,
+            _ => return Err(KeyError::Status),
         };
-        Some(Self { unit, status, id })
+        Ok(Self { unit, status, id })
     }
 }
 

@@ -5,10 +5,12 @@
 //! number and the server loses writes.
 
 mod backend;
+mod bulk;
 mod command;
 mod gather;
 mod glob;
 mod ids;
+mod ignored;
 mod key;
 mod name;
 mod output;
@@ -27,6 +29,7 @@ pub use command::{
 };
 pub use gather::GatherSpec;
 pub(crate) use ids::IdMap;
+pub use ignored::{KeyError, why_ignored};
 pub use key::{Audience, Key, RequestId, RequestKeys, Status, key};
 pub use name::{
     NAME_LIMIT_BYTES, NameError, Pattern, Target, UnitName, check_name, is_reserved_keep,

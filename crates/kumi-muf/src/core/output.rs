@@ -4,6 +4,7 @@ use bytes::Bytes;
 use kumi_common::Shown;
 
 use super::command::{Command, Op, Purpose, SearchToken, Token};
+use super::ignored::KeyError;
 use super::key::RequestId;
 
 /// Characters that errors show of what others wrote.
@@ -55,6 +56,9 @@ pub enum CallError {
     /// The search for answers that were missed in a gap was not finished in time: some may be missing. A gather only.
     #[error("the search for answers that were missed was not finished in time")]
     SearchUnfinished,
+    /// Answers were left unread: there were more than a gather takes, or their reader was too slow. A gather only.
+    #[error("answers were left unread: there are too many, or they were not taken in time")]
+    AnswersLeft,
     /// The server refused to take the request, or to show its answer, with this text. In the second case it may run.
     #[error("the server refused: {}", shown(.0.as_bytes()))]
     Refused(String),
@@ -205,6 +209,13 @@ pub enum Output {
         /// Whether the server has the value. One that was refused is tried again.
         result: Result<(), CallError>,
     },
+    /// A request was ignored because its key is outside the grammar. Comes once for each unit that wrote such a key.
+    Ignored {
+        /// The key, or what is text in it.
+        key: String,
+        /// What is wrong with it.
+        reason: KeyError,
+    },
     /// Something for a watcher.
     Watched {
         /// The watch that gets it.
@@ -217,9 +228,15 @@ pub enum Output {
 impl Output {
     /// A pipeline whose replies come back for `purpose`.
     pub(crate) fn run(purpose: Purpose, commands: Vec<Command>) -> Self {
+        Self::run_as(purpose, commands, false)
+    }
+
+    /// The same, with a large value if `bulk`.
+    pub(crate) fn run_as(purpose: Purpose, commands: Vec<Command>, bulk: bool) -> Self {
         Self::Run(Op {
             token: Token(purpose),
             commands,
+            bulk,
         })
     }
 }

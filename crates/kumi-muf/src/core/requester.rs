@@ -12,12 +12,19 @@
 //!                       |  deadline, claimed                       -> HandlerTimeout
 //!                       |  deadline, and the last look fails       -> Disconnected
 //! ```
+//! A value over the inline limit is large: it is written, and read, apart from other commands, a few at a time. A look reads
+//! only the beginning of an answer; a large one is then read once. Its life is cut when it was read.
+//!
+//! A REQ that is found missing after it was sent may have been there, and may have run: `.tries` is set with it when it is
+//! written again.
+//!
 //! It deletes nothing: a call that is cancelled is forgotten here, and its REQ expires by itself.
 
 use std::collections::{HashMap, VecDeque};
 
 use bytes::Bytes;
 
+use super::bulk::Gate;
 use super::command::{Command, Purpose, Replies, Reply, Time};
 use super::ids::IdMap;
 use super::key::{RequestId, RequestKeys, Status};
@@ -52,6 +59,12 @@ struct Call {
     /// A claim seen without its REQ, and when. It may have been made after REQ's end, by a backend that then found
     /// nothing to run. Only a backend that works renews, so one that is there a lease later counts.
     suspect: Option<(Bytes, Time)>,
+    /// A write of REQ was handed out: it may have been there since.
+    sent: bool,
+    /// A write of REQ is on its way, or waits for its place.
+    writing: bool,
+    /// A large answer, at RES or ERR, is being read, or waits for its place.
+    fetching: Option<Status>,
     /// A read after a push is on its way.
     reading: bool,
     /// Another push came meanwhile.
@@ -104,6 +117,9 @@ pub(crate) struct Requester {
     subscribed: bool,
     calls: IdMap<u64, Call>,
     by_id: HashMap<RequestId, u64>,
+    /// Large requests that are written, and large answers that are read.
+    writes: Gate,
+    reads: Gate,
     timers: Timers,
     next: u64,
 }
@@ -116,6 +132,8 @@ impl Requester {
             subscribed: false,
             calls: IdMap::default(),
             by_id: HashMap::new(),
+            writes: Gate::default(),
+            reads: Gate::default(),
             timers: Timers::default(),
             next: 0,
         }
@@ -149,6 +167,9 @@ impl Requester {
                 req_deadline: None,
                 claimant: None,
                 suspect: None,
+                sent: false,
+                writing: false,
+                fetching: None,
                 reading: false,
                 read_again: false,
                 empty_seen: false,
@@ -159,7 +180,7 @@ impl Requester {
             },
         );
         if self.subscribed {
-            self.write(call_id, false, now, out);
+            self.write(call_id, now, out);
         }
         CallId(call_id)
     }
@@ -176,9 +197,9 @@ impl Requester {
         let mut calls: Vec<u64> = self.calls.keys().copied().collect();
         calls.sort_unstable();
         for call_id in calls {
-            match self.calls[&call_id].req_deadline {
-                Some(_) => self.look(call_id, now, out),
-                None => self.write(call_id, true, now, out),
+            match self.calls[&call_id].sent {
+                true => self.look(call_id, now, out),
+                false => self.write(call_id, now, out),
             }
         }
     }
@@ -204,6 +225,9 @@ impl Requester {
         let Some(call) = self.calls.get_mut(&call_id) else {
             return;
         };
+        if call.fetching.is_some() {
+            return;
+        }
         if call.reading {
             call.read_again = true;
             return;
@@ -223,7 +247,7 @@ impl Requester {
         };
         let mut commands = vec![Command::Read {
             key: keys.res(),
-            limit_bytes: self.settings.payload_limit_bytes,
+            limit_bytes: self.settings.inline_bytes(),
         }];
         commands.extend(presence.then(|| Command::Present(vec![keys.res()])));
         out.push_back(Output::run(Purpose::CallAnswer(call_id), commands));
@@ -252,7 +276,7 @@ impl Requester {
         if let Some(res) = replies.next() {
             // The push came after RES was set: what is there and empty is an empty answer.
             let res = res.into_held(replies.next().is_some_and(|present| present.has(0)));
-            if self.deliver_answer(call_id, res, None, out) {
+            if self.take_answer(call_id, res, None, out) {
                 return;
             }
         }
@@ -266,13 +290,18 @@ impl Requester {
     pub(crate) fn written(
         &mut self,
         call_id: u64,
+        bulk: bool,
         replies: Replies,
         now: Time,
         out: &mut VecDeque<Output>,
     ) {
+        if bulk {
+            self.written_again(now, out);
+        }
         let Some(call) = self.calls.get_mut(&call_id) else {
             return;
         };
+        call.writing = false;
         match replies.map(|mut replies| replies.pop()) {
             Ok(Some(Reply::Refused(text))) => {
                 self.deliver(call_id, Err(CallError::Refused(text)), out)
@@ -321,7 +350,7 @@ impl Requester {
             call.empty_seen = true;
             return self.look(call_id, now, out);
         }
-        if self.deliver_answer(call_id, res, err, out) {
+        if self.take_answer(call_id, res, err, out) {
             return;
         }
         let lease_ms = self.settings.lease_ms();
@@ -351,7 +380,8 @@ impl Requester {
                     .is_none_or(|req_deadline| req_deadline > now);
                 match claim {
                     None if alive && !call.ending && there => self.set_again(call_id, sent, out),
-                    None if alive && !call.ending => self.write(call_id, true, now, out),
+                    // One that waits for its place was never there.
+                    None if alive && !call.ending && call.sent => self.write(call_id, now, out),
                     _ => {}
                 }
                 self.schedule(call_id, now);
@@ -377,13 +407,40 @@ impl Requester {
                 call.timer = now.plus(self.settings.grace_ms);
                 self.timers.set(call.timer, call_id);
             } else {
+                // An answer is being read, or there is nothing to look for yet.
+                let is_idle = call.fetching.is_some() || (call.writing && !call.sent);
                 self.schedule(call_id, now);
+                if is_idle {
+                    continue;
+                }
             }
             self.look(call_id, now, out);
         }
     }
 
-    fn write(&mut self, call_id: u64, again: bool, now: Time, out: &mut VecDeque<Output>) {
+    /// Writes REQ, unless a write is on its way. A large one may have to wait for its place.
+    fn write(&mut self, call_id: u64, now: Time, out: &mut VecDeque<Output>) {
+        let Some(call) = self.calls.get_mut(&call_id).filter(|it| !it.writing) else {
+            return;
+        };
+        call.writing = true;
+        let is_large = self.settings.is_large(call.spec.payload.len());
+        match is_large && !self.writes.is_open() {
+            true => self.writes.wait(call_id),
+            false => self.send(call_id, now, out),
+        }
+    }
+
+    /// A large REQ was written, or set again: the next one has its place.
+    pub(crate) fn written_again(&mut self, now: Time, out: &mut VecDeque<Output>) {
+        self.writes.leave();
+        while let Some(call_id) = self.writes.next() {
+            self.send(call_id, now, out);
+        }
+    }
+
+    /// Sends REQ. If it was sent before, and is not there, it may have run, which `.tries` shows the next backend.
+    fn send(&mut self, call_id: u64, now: Time, out: &mut VecDeque<Output>) {
         let Some(call) = self.calls.get_mut(&call_id) else {
             return;
         };
@@ -392,12 +449,16 @@ impl Requester {
             None => call.spec.ttl_ms.min(call.deadline.since(now)),
         };
         if left_ms == 0 {
+            call.writing = false;
             return;
         }
+        let again = std::mem::replace(&mut call.sent, true);
+        let bulk = self.settings.is_large(call.spec.payload.len()) && self.writes.enter();
         let keys = RequestKeys {
             unit: self.unit.as_str(),
             id: &call.spec.id,
         };
+        let tries = again.then(|| not_the_first(&keys, &self.settings));
         let meta = call.spec.meta.clone().map(|value| Command::Set {
             key: keys.meta(),
             value,
@@ -411,8 +472,11 @@ impl Requester {
             ttl_ms: Some(left_ms),
             only_new: again,
         };
-        let commands = meta.into_iter().chain([request]).collect();
-        out.push_back(Output::run(Purpose::CallWrite(call_id), commands));
+        let side = tries.into_iter().chain(meta);
+        let commands = side.chain([request]).collect();
+        let call = call_id;
+        let purpose = Purpose::CallWrite { call, bulk };
+        out.push_back(Output::run_as(purpose, commands, bulk));
     }
 
     /// Makes a new event for a REQ that no backend has claimed, for backends that missed the first one or were full.
@@ -427,24 +491,29 @@ impl Requester {
         else {
             return;
         };
+        let bulk = self.settings.is_large(call.spec.payload.len());
+        // While large requests wait, a link that is busy is not given the same one twice.
+        if bulk && !self.writes.enter() {
+            return;
+        }
         call.again_at = sent.plus(call.again_ms);
         call.again_ms = call.again_ms.saturating_mul(2);
         let keys = RequestKeys {
             unit: self.unit.as_str(),
             id: &call.spec.id,
         };
-        let tries = call.claimant.is_some().then(|| Command::Set {
-            key: keys.tries(),
-            value: Bytes::from_static(b"0"),
-            ttl_ms: Some(self.settings.answer_ttl_ms),
-            only_new: true,
-        });
+        let was_claimed = call.claimant.is_some();
+        let tries = was_claimed.then(|| not_the_first(&keys, &self.settings));
         let again = Command::SetAgain {
             key: keys.req(),
             value: call.spec.payload.clone(),
         };
         let commands = tries.into_iter().chain([again]).collect();
-        out.push_back(Output::run(Purpose::Note, commands));
+        let purpose = match bulk {
+            true => Purpose::CallAgain,
+            false => Purpose::Note,
+        };
+        out.push_back(Output::run_as(purpose, commands, bulk));
     }
 
     fn look(&mut self, call_id: u64, now: Time, out: &mut VecDeque<Output>) {
@@ -456,7 +525,7 @@ impl Requester {
             id: &call.spec.id,
         };
         let read = |key, limit_bytes| Command::Read { key, limit_bytes };
-        let limit_bytes = self.settings.payload_limit_bytes;
+        let limit_bytes = self.settings.inline_bytes();
         let commands = vec![
             read(keys.res(), limit_bytes),
             read(keys.err(), limit_bytes),
@@ -512,25 +581,128 @@ impl Requester {
         }
     }
 
-    /// Delivers an answer if there is one. RES wins over ERR.
-    fn deliver_answer(
+    /// Takes the answer of which the beginning was read, if there is one: delivers it, or has the whole of it read. RES
+    /// wins over ERR.
+    fn take_answer(
         &mut self,
         call_id: u64,
         res: Option<Bytes>,
         err: Option<Bytes>,
         out: &mut VecDeque<Output>,
     ) -> bool {
-        let limit_bytes = self.settings.payload_limit_bytes;
-        let result = match (res, err) {
-            (Some(payload), _) | (None, Some(payload)) if payload.len() > limit_bytes => {
-                Err(CallError::TooLarge { limit_bytes })
-            }
-            (Some(payload), _) => Ok(payload),
-            (None, Some(payload)) => Err(CallError::Remote(payload)),
+        let (status, payload) = match (res, err) {
+            (Some(payload), _) => (Status::Res, payload),
+            (None, Some(payload)) => (Status::Err, payload),
             (None, None) => return false,
         };
-        self.deliver(call_id, result, out);
+        match self.settings.is_cut(payload.len()) {
+            true => self.fetch(call_id, status, out),
+            false => self.deliver_answer(call_id, status, payload, out),
+        }
         true
+    }
+
+    /// Has a large answer read, when there is a place for it.
+    fn fetch(&mut self, call_id: u64, status: Status, out: &mut VecDeque<Output>) {
+        let Some(call) = self.calls.get_mut(&call_id) else {
+            return;
+        };
+        if call.fetching.replace(status).is_some() {
+            return;
+        }
+        match self.reads.is_open() {
+            true => self.send_fetch(call_id, out),
+            false => self.reads.wait(call_id),
+        }
+    }
+
+    fn send_fetch(&mut self, call_id: u64, out: &mut VecDeque<Output>) {
+        let Some(call) = self.calls.get(&call_id) else {
+            return;
+        };
+        let keys = RequestKeys {
+            unit: self.unit.as_str(),
+            id: &call.spec.id,
+        };
+        let key = match call.fetching {
+            Some(Status::Res) => keys.res(),
+            Some(_) => keys.err(),
+            None => return,
+        };
+        self.reads.enter();
+        let limit_bytes = self.settings.payload_limit_bytes;
+        let commands = vec![Command::Read { key, limit_bytes }];
+        out.push_back(Output::run_as(Purpose::CallFetch(call_id), commands, true));
+    }
+
+    /// A large answer was read.
+    pub(crate) fn fetched(
+        &mut self,
+        call_id: u64,
+        replies: Replies,
+        now: Time,
+        out: &mut VecDeque<Output>,
+    ) {
+        self.reads.leave();
+        while let Some(next) = self.reads.next() {
+            self.send_fetch(next, out);
+        }
+        let Some(call) = self.calls.get_mut(&call_id) else {
+            return;
+        };
+        let Some(status) = call.fetching.take() else {
+            return;
+        };
+        match replies.ok().and_then(|mut replies| replies.pop()) {
+            Some(Reply::Refused(text)) => {
+                self.deliver(call_id, Err(CallError::Refused(text)), out);
+            }
+            Some(Reply::Value(payload)) if !payload.is_empty() => {
+                self.deliver_answer(call_id, status, payload, out);
+            }
+            // It has ended, or the connection has: the next look shows what is there.
+            _ => self.retry_soon(call_id, now),
+        }
+    }
+
+    /// Delivers an answer, and cuts its life if it takes much room. Nothing waits for that. Only now is it certain that no
+    /// look will need it again.
+    fn deliver_answer(
+        &mut self,
+        call_id: u64,
+        status: Status,
+        payload: Bytes,
+        out: &mut VecDeque<Output>,
+    ) {
+        let Some(call) = self.calls.get(&call_id) else {
+            return;
+        };
+        if payload.len() > self.settings.lasting_answer_bytes {
+            let keys = RequestKeys {
+                unit: self.unit.as_str(),
+                id: &call.spec.id,
+            };
+            let key = match status {
+                Status::Res => keys.res(),
+                _ => keys.err(),
+            };
+            // REQ goes first: its backend may have been cut off before it did that, and an answer that ends before its
+            // request is run again.
+            let request = Command::Expire {
+                key: keys.req(),
+                ttl_ms: self.settings.req_answered_ms(),
+            };
+            let ttl_ms = self.settings.answer_read_ms();
+            let cut = vec![request, Command::Expire { key, ttl_ms }];
+            out.push_back(Output::run(Purpose::Note, cut));
+        }
+        let limit_bytes = self.settings.payload_limit_bytes;
+        let result = match status {
+            _ if payload.len() > limit_bytes => Err(CallError::TooLarge { limit_bytes }),
+            Status::Res => Ok(payload),
+            _ => Err(CallError::Remote(payload)),
+        };
+        self.deliver(call_id, result, out);
     }
 
     fn deliver(
@@ -546,6 +718,16 @@ impl Requester {
                 result,
             });
         }
+    }
+}
+
+/// Shows the next backend that a request may have run.
+fn not_the_first(keys: &RequestKeys<'_>, settings: &Settings) -> Command {
+    Command::Set {
+        key: keys.tries(),
+        value: Bytes::from_static(b"0"),
+        ttl_ms: Some(settings.answer_ttl_ms),
+        only_new: true,
     }
 }
 

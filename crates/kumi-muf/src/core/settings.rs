@@ -3,6 +3,13 @@
 /// Longest lease of a claim: how long a dead backend holds a request up.
 const LEASE_LIMIT_MS: u64 = 2_000;
 
+/// Largest value that is carried among other commands. Larger ones have a connection of their own.
+pub(crate) const INLINE_LIMIT_BYTES: usize = 64 * 1024;
+
+/// Answers up to this size live as long as they were set for; the life of a larger one is cut once it was read. That is a
+/// command more, which a small call does not need.
+const LASTING_ANSWER_BYTES: usize = 1024;
+
 /// How much of a claim is read: two names and what joins them.
 pub(crate) const CLAIM_LIMIT_BYTES: usize = 512;
 
@@ -30,6 +37,10 @@ pub struct Settings {
     pub first_look_ms: u64,
     /// Largest payload, both ways.
     pub payload_limit_bytes: usize,
+    /// Largest value that is read together with other things. Of a larger one this much is read to find that out.
+    pub inline_limit_bytes: usize,
+    /// Largest answer that keeps its life once it was read.
+    pub lasting_answer_bytes: usize,
     /// Requests that one service remembers while all its handlers are busy. More are left to other backends and sweeps.
     pub waiting_limit: usize,
     /// Requests that were lost to another backend and are watched for its death. More are left to sweeps.
@@ -58,6 +69,8 @@ impl Default for Settings {
             grace_ms: 1_000,
             first_look_ms: 1_000,
             payload_limit_bytes: 1024 * 1024,
+            inline_limit_bytes: INLINE_LIMIT_BYTES,
+            lasting_answer_bytes: LASTING_ANSWER_BYTES,
             waiting_limit: 10_000,
             lost_limit: 100_000,
             attempt_limit: 10,
@@ -96,6 +109,26 @@ impl Settings {
     /// What REQ's life is cut to when it was answered: below the answer's, and below what is left of the claim.
     pub fn req_answered_ms(&self) -> u64 {
         (self.lease_ms() / 2).max(1)
+    }
+
+    /// What the life of an answer is cut to once its requester has read it: longer than REQ and the claim live.
+    pub fn answer_read_ms(&self) -> u64 {
+        2 * self.lease_ms()
+    }
+
+    /// Bytes of a request or an answer that are read together with other things.
+    pub(crate) fn inline_bytes(&self) -> usize {
+        self.inline_limit_bytes.min(self.payload_limit_bytes)
+    }
+
+    /// Whether a value of this size is sent on its own.
+    pub(crate) fn is_large(&self, size_bytes: usize) -> bool {
+        size_bytes > self.inline_limit_bytes
+    }
+
+    /// Whether a value of which [`Settings::inline_bytes`] were to be read, and this many came, has to be read on its own.
+    pub(crate) fn is_cut(&self, size_bytes: usize) -> bool {
+        self.is_large(size_bytes) && self.payload_limit_bytes > self.inline_limit_bytes
     }
 
     /// How long the lock of a sweep holds without renewal.

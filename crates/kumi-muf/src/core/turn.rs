@@ -27,6 +27,9 @@ use super::settings::{CLAIM_LIMIT_BYTES, Settings};
 /// The lock.
 const KEY: &str = "MUF/_/KEEP/_search";
 
+/// What PTTL says of a lock without an end.
+const ENDLESS: i64 = -1;
+
 /// Shortest wait after which a search is made without the lock, in leases. The longest is twice that.
 const WAIT_LEASES: u64 = 15;
 
@@ -130,7 +133,9 @@ impl Turn {
                     key: KEY.to_owned(),
                     limit_bytes: CLAIM_LIMIT_BYTES,
                 };
-                out.push_back(Output::run(Purpose::SearchLock, vec![take, read]));
+                let left = Command::TimeToLive(KEY.to_owned());
+                let commands = vec![take, read, left];
+                out.push_back(Output::run(Purpose::SearchLock, commands));
                 false
             }
             _ => false,
@@ -158,15 +163,20 @@ impl Turn {
     }
 
     /// The reply to the request for the lock. The next step shows what follows from it.
-    pub(crate) fn locked(&mut self, replies: Replies, now: Time) {
+    pub(crate) fn locked(&mut self, replies: Replies, now: Time, out: &mut VecDeque<Output>) {
         let State::Locking(wait) = self.state else {
             return;
         };
         let was_unsure = std::mem::replace(&mut self.is_unsure, replies.is_err());
         let renew_at = match replies.as_deref() {
-            Ok([Reply::Ok, _]) => Some(now.plus(self.lock_ms / 3)),
+            Ok([Reply::Ok, ..]) => Some(now.plus(self.lock_ms / 3)),
             // It is extended at once: it is as old as the request that got it.
-            Ok([_, Reply::Value(holder)]) if was_unsure && *holder == self.name => Some(now),
+            Ok([_, Reply::Value(holder), ..]) if was_unsure && *holder == self.name => Some(now),
+            // A lock without an end would make all units wait as long as they can, each time.
+            Ok([.., Reply::Number(ENDLESS)]) => {
+                out.push_back(note(self.lock_ms));
+                None
+            }
             _ => None,
         };
         self.state = match renew_at {
@@ -241,6 +251,8 @@ mod tests {
     struct Taking {
         turn: Turn,
         out: VecDeque<Output>,
+        /// What PTTL says of the lock.
+        left_ms: i64,
         now: Time,
     }
 
@@ -250,6 +262,7 @@ mod tests {
             Self {
                 turn: Turn::new("me~1".into(), &Settings::default(), rng),
                 out: VecDeque::new(),
+                left_ms: 5_000,
                 now: Time(1_000),
             }
         }
@@ -272,13 +285,14 @@ mod tests {
 
         /// Replies to the request for the lock with its holder.
         fn locked(&mut self, holder: &'static str) {
-            assert_eq!(self.sent().len(), 2, "the lock is requested");
+            assert_eq!(self.sent().len(), 3, "the lock is requested");
             let taken = match holder {
                 "" => Reply::Ok,
                 _ => Reply::Nil,
             };
-            let replies = vec![taken, Reply::Value(holder.into())];
-            self.turn.locked(Ok(replies), self.now);
+            let left = Reply::Number(self.left_ms);
+            let replies = vec![taken, Reply::Value(holder.into()), left];
+            self.turn.locked(Ok(replies), self.now, &mut self.out);
         }
     }
 
@@ -303,6 +317,20 @@ mod tests {
         assert!(!taking.step(false, false));
         assert_eq!(taking.sent(), [expire(1)]);
         assert_eq!(taking.turn.next_timeout(false, false), None);
+    }
+
+    #[test]
+    fn a_lock_without_an_end_is_given_one() {
+        let mut taking = Taking::new();
+        taking.left_ms = ENDLESS;
+        assert!(!taking.step(false, true));
+        taking.locked("other~1");
+        let lock_ms = Settings::default().sweep_lock_ms();
+        assert_eq!(taking.sent(), [expire(lock_ms)]);
+        taking.now = taking.turn.next_timeout(false, true).expect("a pause");
+        assert!(!taking.step(false, true));
+        taking.locked("");
+        assert!(taking.step(false, true));
     }
 
     #[test]
@@ -412,7 +440,7 @@ mod tests {
         taking.sent();
         taking
             .turn
-            .locked(Err(crate::core::command::Lost), taking.now);
+            .locked(Err(crate::core::command::Lost), taking.now, &mut taking.out);
         assert!(!taking.step(false, true));
         taking.now = taking.turn.next_timeout(false, true).expect("another try");
         assert!(!taking.step(false, true));

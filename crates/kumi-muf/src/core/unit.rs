@@ -12,7 +12,8 @@ use bytes::Bytes;
 
 use super::backend::{Backend, BackendCounters};
 use super::command::{Purpose, Replies, Search, SearchStep, SearchToken, Time, Token};
-use super::gather::{GatherSpec, Gatherer};
+use super::gather::{GatherSpec, Gatherer, Read};
+use super::ignored::{Ignored, KeyError};
 use super::key::{Key, RequestId, Status};
 use super::name::{Pattern, UnitName};
 use super::output::{CallId, GatherId, JobId, Outcome, Output, OwnedId, ServiceId, WatchId};
@@ -33,6 +34,7 @@ pub struct Core {
     owner: Owner,
     /// The turn at searches after a gap, of sweeps and watches.
     turn: Turn,
+    ignored: Ignored,
     out: VecDeque<Output>,
 }
 
@@ -50,6 +52,7 @@ impl Core {
             gatherer: Gatherer::new(unit.clone(), settings, gather_rng),
             watches,
             owner: Owner::new(instance, retry_ms),
+            ignored: Ignored::default(),
             out: VecDeque::new(),
             unit,
         }
@@ -78,6 +81,17 @@ impl Core {
     /// Forgets a gather.
     pub fn cancel_gather(&mut self, gather: GatherId) {
         self.gatherer.cancel(gather, &mut self.out);
+    }
+
+    /// Bounds the answers that a gather reads to those that its reader has room for now. Each that is delivered takes one
+    /// away. Without this there is no bound.
+    pub fn gather_room(&mut self, gather: GatherId, room: usize) {
+        self.gatherer.room(gather, room, &mut self.out);
+    }
+
+    /// The gathers with answers that wait for [`Core::gather_room`], or for reads under way.
+    pub fn unread_gathers(&self) -> impl Iterator<Item = GatherId> {
+        self.gatherer.unread()
     }
 
     /// Serves requests that match, at most `places` at a time. The driver subscribes to the pattern first.
@@ -214,15 +228,18 @@ impl Core {
     /// The server sent an event on a key. Keys that are not ours are ignored.
     pub fn handle_push(&mut self, key: &str, event: &str, now: Time) {
         let text = key;
-        let Some(key) = Key::parse(text) else { return };
+        let key = match Key::check(text) {
+            Ok(key) => key,
+            Err(reason) if event == "set" => return self.handle_ignored(text, reason),
+            Err(_) => return,
+        };
         match key.status {
             Status::Keep => self.watches.pushed(text, event, now, &mut self.out),
             _ if event != "set" => {}
-            Status::Req => {
-                if let Some(id) = RequestId::parse(key.id) {
-                    self.backend.pushed(key.unit, &id, now, &mut self.out);
-                }
-            }
+            Status::Req => match RequestId::parse(key.id) {
+                Some(id) => self.backend.pushed(key.unit, &id, now, &mut self.out),
+                None => self.handle_ignored(text, KeyError::Id),
+            },
             Status::Res | Status::Err => match RequestId::parse_answer(key.id) {
                 Some((id, Some(backend))) if key.unit == self.unit.as_str() => {
                     self.gatherer
@@ -239,6 +256,14 @@ impl Core {
         }
     }
 
+    /// A key was set that is outside the grammar. If it was meant for a backend, [`Output::Ignored`] reports the first one of
+    /// its unit.
+    pub fn handle_ignored(&mut self, key: &str, reason: KeyError) {
+        if key.contains("/REQ/") && self.backend.is_serving() {
+            self.ignored.see(key, reason, &mut self.out);
+        }
+    }
+
     /// The replies of an [`Output::Run`].
     pub fn handle_reply(&mut self, token: Token, replies: Replies, now: Time) {
         let out = &mut self.out;
@@ -249,14 +274,18 @@ impl Core {
                 self.take_turns(now);
             }
             Purpose::SearchLock => {
-                self.turn.locked(replies, now);
+                self.turn.locked(replies, now, out);
                 self.take_turns(now);
             }
             Purpose::WatchCheck { watch, keys } => {
                 self.watches.checked(watch, &keys, replies, now, out);
             }
-            Purpose::CallWrite(call) => self.requester.written(call, replies, now, out),
+            Purpose::CallWrite { call, bulk } => {
+                self.requester.written(call, bulk, replies, now, out);
+            }
+            Purpose::CallAgain => self.requester.written_again(now, out),
             Purpose::CallAnswer(call) => self.requester.answer_read(call, replies, now, out),
+            Purpose::CallFetch(call) => self.requester.fetched(call, replies, now, out),
             Purpose::CallLook { call, sent } => {
                 self.requester.looked(call, sent, replies, now, out)
             }
@@ -265,9 +294,14 @@ impl Core {
                 gather,
                 status,
                 backend,
+                bulk,
             } => {
-                self.gatherer
-                    .answer_read(gather, status, &backend, replies, now, out);
+                let read = Read {
+                    status,
+                    backend,
+                    bulk,
+                };
+                self.gatherer.answer_read(gather, read, replies, now, out);
             }
             Purpose::Claim { job, sent, parts } => {
                 let tried = replies.ok().and_then(|replies| parts.read(replies));
@@ -276,7 +310,10 @@ impl Core {
             Purpose::Renew { job, sent } => self.backend.renewed(job, sent, replies, now, out),
             Purpose::Count { job } => self.backend.counted(job, replies, now, out),
             Purpose::Look { job } => self.backend.looked(job, replies, now, out),
-            Purpose::Answer { job } => self.backend.answer_written(job, replies, now, out),
+            Purpose::Fetch { job } => self.backend.fetched(job, replies, now, out),
+            Purpose::Answer { job, bulk } => {
+                self.backend.answer_written(job, bulk, replies, now, out);
+            }
             Purpose::Check { unit, id } => self.backend.checked(&unit, &id, replies, now, out),
             Purpose::WatchRead {
                 watch,

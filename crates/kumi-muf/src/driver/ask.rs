@@ -41,8 +41,8 @@ pub(crate) struct GatherAsk {
     pub(crate) traceparent: Option<String>,
     pub(crate) count: Option<usize>,
     pub(crate) quiet_ms: Option<u64>,
-    /// Bounded by the number of backends; ends when the gather does.
-    pub(crate) answers: mpsc::UnboundedSender<Result<Gathered, CallError>>,
+    /// Ends when the gather does.
+    pub(crate) answers: mpsc::Sender<Result<Gathered, CallError>>,
 }
 
 /// A service to be started.

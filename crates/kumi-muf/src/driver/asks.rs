@@ -9,7 +9,7 @@ use super::engine::{Engine, to_json, unix_ms};
 use super::notifications::{Generic, WATCH_FLAGS};
 use super::services::request_glob;
 use crate::connection::{scan, trouble};
-use crate::core::{CallSpec, GatherSpec, KeepPattern, OwnedId, RequestId, Time, ulid};
+use crate::core::{CallSpec, Command, GatherSpec, KeepPattern, OwnedId, RequestId, Time, ulid};
 use crate::error::Error;
 use crate::traffic::TAP_GLOB;
 use std::sync::atomic::Ordering;
@@ -58,7 +58,13 @@ impl Engine {
                 }
             }
             Ask::Run { commands, reply } => {
-                self.connections.send(Recipient::Handle(reply), commands);
+                let is_large = |command: &Command| match command {
+                    Command::Set { value, .. } => value.len() > self.settings.inline_limit_bytes,
+                    _ => false,
+                };
+                let bulk = commands.iter().any(is_large);
+                self.connections
+                    .send(Recipient::Handle(reply), commands, bulk);
             }
             Ask::Units(reply) => self.list_units(reply),
             Ask::UnitsProgress(reply) => {
@@ -159,6 +165,9 @@ impl Engine {
             now,
         );
         self.calls.add_gather(gather, ticket, answers);
+        if let Some(room) = self.calls.gather_room(gather) {
+            self.core.gather_room(gather, room);
+        }
     }
 
     fn watch(&mut self, ask: WatchAsk) {

@@ -7,7 +7,7 @@ use super::ask::Ticket;
 use crate::core::{CallError, CallId, GatherId, Gathered, IdMap};
 
 type CallReply = oneshot::Sender<Result<Bytes, CallError>>;
-type GatherReplies = mpsc::UnboundedSender<Result<Gathered, CallError>>;
+type GatherReplies = mpsc::Sender<Result<Gathered, CallError>>;
 
 /// What a ticket stands for.
 #[derive(Clone, Copy)]
@@ -48,15 +48,22 @@ impl Calls {
     /// Hands one answer to a gather.
     pub(super) fn gathered(&self, gather: GatherId, answer: Gathered) {
         if let Some((_, answers)) = self.gathers.get(&gather) {
-            let _ = answers.send(Ok(answer));
+            // The core delivers no more than there is room for.
+            let _ = answers.try_send(Ok(answer));
         }
+    }
+
+    /// Answers that the reader of a gather has room for. One place is left for the error that may end it.
+    pub(super) fn gather_room(&self, gather: GatherId) -> Option<usize> {
+        let (_, answers) = self.gathers.get(&gather)?;
+        Some(answers.capacity().saturating_sub(1))
     }
 
     pub(super) fn end_gather(&mut self, gather: GatherId, result: Result<(), CallError>) {
         if let Some((ticket, answers)) = self.gathers.remove(&gather) {
             self.tickets.remove(&ticket);
             if let Err(error) = result {
-                let _ = answers.send(Err(error));
+                let _ = answers.try_send(Err(error));
             }
         }
     }

@@ -65,11 +65,13 @@ pub(super) struct Start {
     pub(super) poll: Option<Duration>,
     pub(super) info: Option<Info>,
     pub(super) heartbeat: Duration,
+    /// Of all random numbers of this unit, from the operating system.
+    pub(super) seed: u64,
 }
 
 impl Engine {
     pub(super) fn new(start: Start) -> Self {
-        let mut rng = fastrand::Rng::new();
+        let mut rng = fastrand::Rng::with_seed(start.seed);
         let Start {
             instance, settings, ..
         } = start;

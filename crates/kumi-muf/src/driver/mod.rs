@@ -89,6 +89,7 @@ pub(crate) async fn start(plan: Plan) -> Result<(Wires, Settings), Error> {
         tracing::info!("the server sends no keyspace events; polling");
     }
     let (connection, server) = (connections.state(), connections.server());
+    let seed = getrandom::u64().map_err(|error| Error::Random(error.to_string()))?;
     let engine = Engine::new(Start {
         unit,
         instance,
@@ -98,6 +99,7 @@ pub(crate) async fn start(plan: Plan) -> Result<(Wires, Settings), Error> {
         poll,
         info: plan.discovery,
         heartbeat: plan.heartbeat,
+        seed,
     });
     let (asks, asked) = mpsc::channel(ASK_LIMIT);
     let (back, withdrawn) = mpsc::unbounded_channel();

@@ -8,7 +8,10 @@ use tokio::time::{Instant, sleep};
 use super::ask::{Found, Recipient, Report, Written};
 use super::engine::Engine;
 use crate::connection::scan;
-use crate::core::{CallError, KeepEvent, Output, OwnedId, SearchStep, SearchToken, WatchId};
+use crate::core::{CallError, KeepEvent, Output, OwnedId, SearchStep, SearchToken, WatchId, shown};
+
+/// The target of log lines about requests that are ignored, so that a program can show these and no others.
+const IGNORED: &str = "kumi_muf::ignored";
 
 /// After each step, a search without a waiting caller pauses for this many times the step's duration.
 const PACE: u32 = 20;
@@ -17,9 +20,10 @@ const PACE_FLOOR: Duration = Duration::from_millis(2);
 impl Engine {
     pub(super) fn carry_out(&mut self, output: Output) {
         match output {
-            Output::Run(op) => self
-                .connections
-                .send(Recipient::Core(op.token), op.commands),
+            Output::Run(op) => {
+                self.connections
+                    .send(Recipient::Core(op.token), op.commands, op.bulk)
+            }
             Output::Search {
                 token,
                 pattern,
@@ -59,6 +63,11 @@ impl Engine {
                     let _ = written.send(result.clone());
                 }
             }
+            Output::Ignored { key, reason } => tracing::warn!(
+                target: IGNORED,
+                key = %shown(key.as_bytes()),
+                "ignored a request ({reason}); this is reported once for each unit"
+            ),
             Output::Watched { watch, event } => self.watched(watch, event),
         }
     }

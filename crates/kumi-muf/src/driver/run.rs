@@ -14,7 +14,7 @@ use super::ask::{Ask, Recipient, Report, Withdrawal};
 use super::engine::Engine;
 use super::services::Ended;
 use crate::connection::Event;
-use crate::core::Time;
+use crate::core::{KeyError, Time};
 use crate::traffic::TAP_GLOB;
 
 /// Things of one kind handled in one turn, before the others get theirs.
@@ -114,9 +114,18 @@ impl Engine {
         let mut last_tap_left = false;
         self.connections.take_in(|push| {
             // A push for the taps is one too many for the core, which has patterns of its own.
-            match taps.are_used() && is_for_taps(push.pattern) {
-                true => last_tap_left |= taps.show(push.key, push.event),
-                false => core.handle_push(push.key, push.event, now),
+            let is_tapped = taps.are_used() && is_for_taps(push.pattern);
+            match (std::str::from_utf8(push.key), is_tapped) {
+                (Ok(key), true) => last_tap_left |= taps.show(key, push.event),
+                (Ok(key), false) => core.handle_push(key, push.event, now),
+                (Err(_), _) if push.event != "set" => {}
+                (Err(_), is_tapped) => {
+                    let key = String::from_utf8_lossy(push.key);
+                    match is_tapped {
+                        true => last_tap_left |= taps.show_ignored(&key, &KeyError::NotText),
+                        false => core.handle_ignored(&key, KeyError::NotText),
+                    }
+                }
             }
         });
         while let Some(event) = self.connections.poll_event() {

@@ -5,6 +5,7 @@ use std::time::Instant;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
+use crate::core::{KeyError, why_ignored};
 use crate::traffic::{KeyEvent, Traffic};
 
 /// Names a tap.
@@ -54,11 +55,26 @@ impl Taps {
         if self.subscribers.is_empty() {
             return false;
         }
-        let Some(event) = KeyEvent::of(key, event, Instant::now()) else {
-            return false;
+        let traffic = match why_ignored(key) {
+            Some(reason) if event == "set" => return self.show_ignored(key, &reason),
+            Some(_) => return false,
+            None => KeyEvent::of(key, event, Instant::now()).map(Traffic::Key),
         };
+        traffic.is_some_and(|traffic| self.tell(&traffic))
+    }
+
+    /// Shows a key that no unit takes part in. True if it was the last one's last.
+    pub(super) fn show_ignored(&mut self, key: &str, reason: &KeyError) -> bool {
+        let (key, reason) = (key.to_owned(), reason.to_string());
+        self.tell(&Traffic::Ignored { key, reason })
+    }
+
+    fn tell(&mut self, traffic: &Traffic) -> bool {
+        if self.subscribers.is_empty() {
+            return false;
+        }
         self.subscribers
-            .retain_mut(|subscriber| subscriber.tell(&event));
+            .retain_mut(|subscriber| subscriber.tell(traffic));
         self.subscribers.is_empty()
     }
 
@@ -72,12 +88,12 @@ impl Taps {
 
 impl Subscriber {
     /// False if it has gone.
-    fn tell(&mut self, event: &KeyEvent) -> bool {
+    fn tell(&mut self, traffic: &Traffic) -> bool {
         if self.missed {
             self.missed = self.events.try_send(Traffic::Gap).is_err();
         }
         if !self.missed {
-            let sent = self.events.try_send(Traffic::Key(event.clone()));
+            let sent = self.events.try_send(traffic.clone());
             self.missed = matches!(sent, Err(TrySendError::Full(_)));
         }
         !self.events.is_closed()
@@ -99,11 +115,15 @@ mod tests {
         let mut next = || match seen.try_recv() {
             Ok(Traffic::Key(event)) => event.id,
             Ok(Traffic::Gap) => "gap".into(),
+            Ok(Traffic::Ignored { key, .. }) => key,
             Err(_) => "nothing".into(),
         };
         assert_eq!([next(), next(), next()], ["a", "b", "nothing"]);
         taps.show("MUF/web/REQ/e", "set");
         assert_eq!([next(), next(), next()], ["gap", "e", "nothing"]);
+        taps.show("MUF/web/REQ/f g", "set");
+        taps.show("MUF/web/REQ/f g", "expired");
+        assert_eq!([next(), next()], ["MUF/web/REQ/f g", "nothing"]);
         drop(seen);
         assert!(taps.show("MUF/web/REQ/f", "set"));
     }

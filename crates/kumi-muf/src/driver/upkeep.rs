@@ -6,7 +6,7 @@
 use super::ask::Report;
 use super::engine::Engine;
 use super::schedule::{OVERFLOW_CHECK_MS, RECHECK_BEATS};
-use crate::core::{Time, WatchId};
+use crate::core::{GatherId, Time, WatchId};
 
 impl Engine {
     /// When something is due, here or in the core.
@@ -67,9 +67,11 @@ impl Engine {
             .spawn(async move { Report::Rechecked(checking.await) });
     }
 
-    /// Whether a watcher is owed a gap, or the rest of a snapshot.
+    /// Whether a watcher is owed a gap, or the rest of a snapshot, or a gather has answers for its reader.
     fn has_slow_watchers(&self) -> bool {
-        self.watches.has_slow() || self.core.unread_watches().next().is_some()
+        self.watches.has_slow()
+            || self.core.unread_watches().next().is_some()
+            || self.core.unread_gathers().next().is_some()
     }
 
     /// Tells watches that were too slow, and have room again, that they missed something. How much room they have for
@@ -81,8 +83,14 @@ impl Engine {
         }
     }
 
-    /// Goes on with snapshots that are larger than their watchers had room for.
+    /// Goes on with snapshots and gathers that are larger than their readers had room for.
     pub(super) fn make_room(&mut self) {
+        let unread: Vec<GatherId> = self.core.unread_gathers().collect();
+        for gather in unread {
+            if let Some(room) = self.calls.gather_room(gather) {
+                self.core.gather_room(gather, room);
+            }
+        }
         let unread: Vec<WatchId> = self.core.unread_watches().collect();
         for watch in unread {
             if let Some(room) = self.watches.room(watch) {

@@ -80,6 +80,8 @@ pub(crate) struct Plan {
     pub(crate) push_copies: u8,
     pub(crate) late_push_ms: u64,
     pub(crate) latency_ms: u64,
+    /// All values are large, and each takes up to this long on the link for them, one after the other.
+    pub(crate) bulk_ms: Option<u64>,
     pub(crate) aim: Option<Aim>,
     pub(crate) faults: Vec<(u64, Fault)>,
 }
@@ -101,9 +103,13 @@ impl Plan {
             push_copies: if rng.bool() { 0 } else { rng.u8(..100) },
             late_push_ms: 300,
             latency_ms: 30,
+            bulk_ms: None,
             aim: None,
             faults: Vec::new(),
         };
+        if (seed / 4).is_multiple_of(3) {
+            plan.bulk_ms = Some(rng.u64(..=1_200));
+        }
         match weather {
             Weather::Calm => {}
             Weather::Aimed => {

@@ -21,6 +21,9 @@ pub(crate) struct Server {
     pub(crate) up: bool,
     /// When writes were last lost.
     pub(crate) lost_writes_at: Option<u64>,
+    /// When each request (`unit/id`) was written, and when it was written again because it was gone.
+    requested: HashMap<String, u64>,
+    pub(crate) rewritten: HashMap<String, Vec<u64>>,
     /// When each request (`unit/id`) was first answered.
     pub(crate) answered_at: HashMap<String, u64>,
     /// When each request was claimed, and by whom.
@@ -181,6 +184,12 @@ impl Server {
                 self.answered_at
                     .entry(format!("{}/{}", key.unit, key.id))
                     .or_insert(now);
+            }
+            Status::Req => {
+                let name = format!("{}/{}", key.unit, key.id);
+                if self.requested.insert(name.clone(), now).is_some() {
+                    self.rewritten.entry(name).or_default().push(now);
+                }
             }
             Status::Keep => {
                 if let Some(id) = key.id.strip_suffix(".claim") {

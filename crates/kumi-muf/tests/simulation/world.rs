@@ -95,6 +95,9 @@ pub(crate) struct Unit {
     paused: Option<Vec<Event>>,
     link: u32,
     link_free_at: u64,
+    /// When the link for large values has carried what is on it, to the server and back.
+    bulk_up_free_at: u64,
+    bulk_down_free_at: u64,
     subscription: u32,
     subscribed: bool,
     push_free_at: u64,
@@ -173,7 +176,8 @@ impl World {
                 if is_backend { "back" } else { "web" }
             ))
             .expect("a name");
-            let core = Core::new(name.clone(), "0", settings(), world.rng.fork());
+            let settings = settings(&world.plan);
+            let core = Core::new(name.clone(), "0", settings, world.rng.fork());
             world.units.push(Unit {
                 name,
                 core,
@@ -183,6 +187,8 @@ impl World {
                 paused: None,
                 link: 0,
                 link_free_at: 0,
+                bulk_up_free_at: 0,
+                bulk_down_free_at: 0,
                 subscription: 0,
                 subscribed: false,
                 push_free_at: 0,
@@ -537,11 +543,19 @@ impl World {
             self.tally.add("silent backend", counters.silent);
             self.tally.add("lost claim", counters.claims_lost);
         }
+        let rewritten = self.server.rewritten.values().map(Vec::len).sum::<usize>();
+        self.tally.add("rewritten request", rewritten as u64);
     }
 }
 
-fn settings() -> Settings {
-    Settings::default()
+fn settings(plan: &Plan) -> Settings {
+    let mut settings = Settings::default();
+    if plan.bulk_ms.is_some() {
+        // Shorter than any payload, so that all of them are large, and no answer is small enough to stay.
+        settings.inline_limit_bytes = 16;
+        settings.lasting_answer_bytes = 0;
+    }
+    settings
 }
 
 /// The program that an event waits for, if it is one that a pause holds up.

@@ -4,6 +4,9 @@
 //! server was away) has the claim tried again first, and stays silent if another backend has answered. A write that was
 //! not confirmed is repeated; NX makes the repetition harmless. A bare ID is answered without NX, because it may be used
 //! again, and whichever of RES and ERR it is not answered with ends.
+//!
+//! A large answer may have to wait for its place; until then claim and REQ are renewed. While it is on its way only the claim
+//! is: a renewal of REQ may run after the answer, and REQ would outlive it.
 
 use std::collections::VecDeque;
 
@@ -63,7 +66,11 @@ impl Backend {
             return;
         };
         job.busy = false;
-        if !matches!(job.state, State::Running | State::Answering) {
+        let is_held = matches!(
+            job.state,
+            State::Reading | State::Running | State::Answering
+        );
+        if !is_held {
             return;
         }
         let claim = match replies {
@@ -75,6 +82,7 @@ impl Backend {
             job.lease_until = sent.plus(self.settings.lease_ms());
             match job.state {
                 State::Answering => self.answer(job_id, now, out),
+                State::Reading if job.is_fetched => self.begin_fetched(job_id, now, out),
                 _ => self.set_timer(job_id, now.plus(self.settings.renew_ms())),
             }
             return;
@@ -103,6 +111,9 @@ impl Backend {
             self.counters.silent += 1;
             return self.release(job_id, now, out);
         }
+        let (Outcome::Good(payload) | Outcome::Bad(payload)) = &outcome;
+        let is_large = self.settings.is_large(payload.len());
+        job.keeps_place = is_large;
         job.outcome = Some(outcome);
         job.state = State::Answering;
         job.failures = 0;
@@ -110,7 +121,20 @@ impl Backend {
         if !job.busy {
             self.answer(job_id, now, out);
         }
-        self.free_place(service, now, out);
+        if !is_large {
+            self.free_place(service, now, out);
+        }
+    }
+
+    /// Keeps the claim of a large answer that is on its way.
+    pub(super) fn hold(&mut self, job_id: u64, now: Time, out: &mut VecDeque<Output>) {
+        let Some(job) = self.jobs.get(&job_id) else {
+            return;
+        };
+        let (key, ttl_ms) = (job.keys().claim(), self.settings.lease_ms());
+        let hold = vec![Command::Expire { key, ttl_ms }];
+        out.push_back(Output::run(Purpose::Note, hold));
+        self.set_timer(job_id, now.plus(self.settings.renew_ms()));
     }
 
     /// Writes the answer if the claim is ours, and tries to get the claim back if not.
@@ -127,6 +151,16 @@ impl Backend {
             Outcome::Good(payload) => (Status::Res, payload.clone()),
             Outcome::Bad(payload) => (Status::Err, payload.clone()),
         };
+        let bulk = self.settings.is_large(value.len());
+        if bulk && !self.answers.enter() {
+            if !std::mem::replace(&mut job.is_queued, true) {
+                self.answers.wait(job_id);
+            }
+            if !job.is_to_all() {
+                self.set_timer(job_id, now.plus(self.settings.renew_ms()));
+            }
+            return;
+        }
         let keys = job.keys();
         let service = self.services.get(&job.service);
         let answer_ms = service.map_or(self.settings.answer_ttl_ms, |it| it.answer_ttl_ms);
@@ -167,13 +201,47 @@ impl Backend {
         };
         job.timer = None;
         job.busy = true;
+        job.is_sending = bulk && !job.is_to_all();
+        let is_held = job.is_sending;
         if job.failures > 0 {
             self.counters.resent += 1;
         }
-        out.push_back(Output::run(Purpose::Answer { job: job_id }, commands));
+        let job = job_id;
+        out.push_back(Output::run_as(
+            Purpose::Answer { job, bulk },
+            commands,
+            bulk,
+        ));
+        if is_held {
+            self.set_timer(job_id, now.plus(self.settings.renew_ms()));
+        }
     }
 
     pub(crate) fn answer_written(
+        &mut self,
+        job_id: u64,
+        bulk: bool,
+        replies: Replies,
+        now: Time,
+        out: &mut VecDeque<Output>,
+    ) {
+        if bulk {
+            self.answers.leave();
+        }
+        self.take_written(job_id, replies, now, out);
+        while let Some(next) = self.answers.next() {
+            let Some(job) = self.jobs.get_mut(&next) else {
+                continue;
+            };
+            job.is_queued = false;
+            // A renewal or a claim that is on its way leads back here.
+            if job.state == State::Answering && !job.busy {
+                self.answer(next, now, out);
+            }
+        }
+    }
+
+    fn take_written(
         &mut self,
         job_id: u64,
         replies: Replies,
@@ -184,6 +252,7 @@ impl Backend {
             return;
         };
         job.busy = false;
+        job.is_sending = false;
         let confirmed = match replies.as_deref() {
             Ok([Reply::Ok, ..]) => true,
             // Another answer is there, or our own from a write whose confirmation was lost.
@@ -195,7 +264,7 @@ impl Backend {
             self.recent
                 .insert(&job.unit, &job.id, now, self.settings.lease_ms());
             let again = job.asked_again.then(|| (job.unit.clone(), job.id.clone()));
-            self.forget(job_id);
+            self.release(job_id, now, out);
             if let Some((unit, id)) = again {
                 self.offer(&unit, &id, Origin::Push, now, out);
             }
@@ -203,7 +272,7 @@ impl Backend {
         }
         if job.failures >= self.settings.answer_try_limit {
             self.counters.dropped += 1;
-            return self.forget(job_id);
+            return self.release(job_id, now, out);
         }
         self.fail(job_id, now);
     }

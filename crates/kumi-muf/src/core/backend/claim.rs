@@ -28,7 +28,7 @@ impl Backend {
         job.busy = true;
         let keys = job.keys();
         let read = |key, limit_bytes| Command::Read { key, limit_bytes };
-        let payload_limit = self.settings.payload_limit_bytes;
+        let payload_limit = self.settings.inline_bytes();
         let meta = self
             .settings
             .tracing
@@ -137,18 +137,25 @@ impl Backend {
                     self.turn_down(job_id, now, out);
                 }
                 Request::Read(payload) => {
-                    job.payload = payload;
                     job.meta = tried.meta;
-                    match job.origin {
-                        Origin::Push if !tried.counted => self.start(job_id, 1, now, out),
-                        _ => self.count(job_id, out),
+                    job.is_counted = tried.counted;
+                    if self.settings.is_cut(payload.len()) {
+                        return self.read_whole(job_id, now, out);
                     }
+                    job.payload = payload;
+                    self.start_or_count(job_id, now, out);
                 }
                 Request::EmptyOrAbsent => {
                     job.empty_seen = true;
                     self.claim(job_id, true, now, out);
                 }
                 Request::Absent => self.release(job_id, now, out),
+            },
+            // The claim had lapsed while a large request was read.
+            State::Reading => match tried.request {
+                Request::Read(_) if job.is_fetched => self.begin_fetched(job_id, now, out),
+                Request::Read(_) => self.read_whole(job_id, now, out),
+                Request::EmptyOrAbsent | Request::Absent => self.release(job_id, now, out),
             },
             State::Waiting | State::Counting | State::Abandoned | State::Lost => {}
         }
@@ -180,6 +187,9 @@ impl Backend {
                 if answered {
                     return self.release(job_id, now, out);
                 }
+                if self.settings.is_cut(payload.len()) {
+                    return self.read_whole(job_id, now, out);
+                }
                 job.payload = payload;
                 self.start(job_id, 1, now, out);
             }
@@ -189,7 +199,7 @@ impl Backend {
     }
 
     /// Answers a request that is larger than this unit reads with ERR. No handler sees it.
-    fn turn_down(&mut self, job_id: u64, now: Time, out: &mut VecDeque<Output>) {
+    pub(super) fn turn_down(&mut self, job_id: u64, now: Time, out: &mut VecDeque<Output>) {
         let Some(job) = self.jobs.get_mut(&job_id) else {
             return;
         };
@@ -200,7 +210,7 @@ impl Backend {
     }
 
     /// Counts that a request changed hands, so that its handler, and a limit, can know.
-    fn count(&mut self, job_id: u64, out: &mut VecDeque<Output>) {
+    pub(super) fn count(&mut self, job_id: u64, out: &mut VecDeque<Output>) {
         let Some(job) = self.jobs.get_mut(&job_id) else {
             return;
         };
@@ -211,7 +221,14 @@ impl Backend {
             key: tries.clone(),
             ttl_ms: self.settings.answer_ttl_ms,
         };
-        let commands = vec![Command::Increment(tries), expire];
+        // INCR alone would make a key without an end, which stays if the connection breaks before the next command.
+        let make = Command::Set {
+            key: tries.clone(),
+            value: Bytes::from_static(b"0"),
+            ttl_ms: Some(self.settings.answer_ttl_ms),
+            only_new: true,
+        };
+        let commands = vec![make, Command::Increment(tries), expire];
         out.push_back(Output::run(Purpose::Count { job: job_id }, commands));
     }
 
@@ -226,7 +243,7 @@ impl Backend {
             return;
         };
         let tries = match replies.as_deref() {
-            Ok([tries, _]) => tries.number().clamp(1, i64::from(u32::MAX - 1)) as u32,
+            Ok([_, tries, _]) => tries.number().clamp(1, i64::from(u32::MAX - 1)) as u32,
             _ => {
                 job.state = State::Claiming;
                 return self.fail(job_id, now);
@@ -248,7 +265,13 @@ impl Backend {
         self.start(job_id, tries + 1, now, out);
     }
 
-    fn start(&mut self, job_id: u64, attempt: u32, now: Time, out: &mut VecDeque<Output>) {
+    pub(super) fn start(
+        &mut self,
+        job_id: u64,
+        attempt: u32,
+        now: Time,
+        out: &mut VecDeque<Output>,
+    ) {
         let Some(job) = self.jobs.get_mut(&job_id) else {
             return;
         };
@@ -304,6 +327,8 @@ impl Backend {
             return self.release(job_id, now, out);
         }
         self.lost += 1;
+        job.is_fetched = false;
+        job.payload = Bytes::new();
         job.state = State::Lost;
         job.origin = Origin::Takeover;
         self.set_timer(job_id, again_at);
@@ -327,7 +352,7 @@ impl Backend {
             }
             State::Answering => {
                 self.counters.silent += 1;
-                self.forget(job_id);
+                self.release(job_id, now, out);
             }
             _ => self.release(job_id, now, out),
         }

@@ -26,6 +26,8 @@ pub(super) enum State {
     Waiting,
     /// A claim (or, for a request to all, a look) is to be made or on its way.
     Claiming,
+    /// Claimed; the request is large, and the whole of it is read.
+    Reading,
     /// Claimed; `.tries` is being counted.
     Counting,
     /// The handler works.
@@ -69,6 +71,18 @@ pub(super) struct Job {
     pub(super) tried: bool,
     /// A read of REQ returned nothing: the next claim also asks whether REQ is there.
     pub(super) empty_seen: bool,
+    /// There was `.tries` when it was claimed.
+    pub(super) is_counted: bool,
+    /// The whole of a large request is being read, or waits for its place.
+    pub(super) is_fetching: bool,
+    /// It was read, and is in `payload`.
+    pub(super) is_fetched: bool,
+    /// A large answer waits for its place.
+    pub(super) is_queued: bool,
+    /// A large answer is being written.
+    pub(super) is_sending: bool,
+    /// It keeps its service's place until its answer is written, because that is large.
+    pub(super) keeps_place: bool,
     /// A command for this job is on its way.
     pub(super) busy: bool,
     /// The one timer that counts.
@@ -94,6 +108,12 @@ impl Job {
             answer_seen: false,
             tried: false,
             empty_seen: false,
+            is_counted: false,
+            is_fetching: false,
+            is_fetched: false,
+            is_queued: false,
+            is_sending: false,
+            keeps_place: false,
             busy: false,
             timer: None,
         }
@@ -127,12 +147,14 @@ impl Job {
         pairs.any(|(answer, old)| answer.is_some() && *answer != old)
     }
 
-    /// Holds one of its service's places. A handler holds its place until it returns.
+    /// Holds one of its service's places. A handler holds its place until it returns, or, if its answer is large, until
+    /// that is written: so many answers wait in memory, and no more.
     pub(super) fn holds_place(&self) -> bool {
-        matches!(
+        let has_begun = matches!(
             self.state,
-            State::Claiming | State::Counting | State::Running | State::Abandoned
-        ) && self.outcome.is_none()
+            State::Claiming | State::Reading | State::Counting | State::Running | State::Abandoned
+        );
+        (has_begun && self.outcome.is_none()) || self.keeps_place
     }
 
     /// The handler works, wanted or not.

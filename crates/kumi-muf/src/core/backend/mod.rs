@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   push  ---> Claiming --won--> Running --finished--> Answering --confirmed--> forgotten
+//!                       (a large request: --won--> Reading --> Running)
 //!   sweep -/      |  ^              | renew every third of the lease   ^
 //!                 |  |              v lapsed: claim again before       |
 //!                lost \-- Lost <----+------- answering ----------------/
@@ -10,11 +11,12 @@
 //! A claim is `SET claim me NX PX lease`, in one pipeline with a read of REQ, RES, ERR and the claim: a backend that reads its
 //! own name has won, even if the reply to an earlier try was lost. A claim is trusted until `lease` after it was *sent*,
 //! which is never later than the server forgets it. This file has the services and their places; `claim.rs` leads
-//! from a request to its handler, `answer.rs` writes answers, `sweep.rs` finds what was missed. It starts no handler
+//! from a request to its handler, `fetch.rs` reads large requests, `answer.rs` writes answers, `sweep.rs` finds what was missed. It starts no handler
 //! itself and reads no clock.
 
 mod answer;
 mod claim;
+mod fetch;
 mod job;
 mod recent;
 mod sweep;
@@ -25,6 +27,7 @@ use std::collections::{HashMap, VecDeque};
 
 use bytes::Bytes;
 
+use super::bulk::Gate;
 use super::command::Time;
 use super::ids::IdMap;
 use super::key::{Audience, RequestId};
@@ -59,6 +62,9 @@ pub(crate) struct Backend {
     jobs: IdMap<u64, Job>,
     by_key: HashMap<(String, RequestId), u64>,
     recent: Recent,
+    /// Large requests that are read, and large answers that are written.
+    reads: Gate,
+    answers: Gate,
     lost: usize,
     watches_answers: bool,
     sweep: Sweep,
@@ -115,6 +121,8 @@ impl Backend {
             jobs: IdMap::default(),
             by_key: HashMap::new(),
             recent: Recent::default(),
+            reads: Gate::default(),
+            answers: Gate::default(),
             lost: 0,
             watches_answers: false,
             sweep: Sweep::default(),
@@ -200,6 +208,11 @@ impl Backend {
             self.forget(job);
         }
         self.services.remove(&service.0);
+    }
+
+    /// Whether there is a service that takes requests.
+    pub(crate) fn is_serving(&self) -> bool {
+        self.services.values().any(|service| !service.draining)
     }
 
     /// REQ was set.
@@ -303,14 +316,28 @@ impl Backend {
 
     /// A job's time has come.
     fn wake(&mut self, job_id: u64, now: Time, out: &mut VecDeque<Output>) {
-        let Some(job) = self.jobs.get_mut(&job_id).filter(|job| !job.busy) else {
+        let Some(job) = self.jobs.get_mut(&job_id) else {
             return;
         };
+        if job.is_sending {
+            return self.hold(job_id, now, out);
+        }
+        if job.busy {
+            return;
+        }
         match job.state {
             State::Waiting | State::Abandoned | State::Counting => {}
             State::Claiming => self.claim(job_id, false, now, out),
+            State::Reading if job.is_to_all() => self.fetch(job_id, out),
+            State::Reading if now < job.lease_until => {
+                self.fetch(job_id, out);
+                self.renew(job_id, now, out);
+            }
             State::Running if now < job.lease_until => self.renew(job_id, now, out),
-            State::Running => {
+            State::Answering if job.is_queued && now < job.lease_until && !job.is_to_all() => {
+                self.renew(job_id, now, out);
+            }
+            State::Reading | State::Running => {
                 self.counters.lapsed += 1;
                 self.claim(job_id, false, now, out);
             }

@@ -36,8 +36,9 @@ use crate::core::command::{Command, Purpose, Replies, Reply, Search, SearchStep,
 use crate::core::key::{Audience, Key, RequestId, RequestKeys, Status};
 use crate::core::settings::CLAIM_LIMIT_BYTES;
 
-/// What PTTL says of a key that is not there.
+/// What PTTL says of a key that is not there, and of one without an end.
 pub(super) const ABSENT: i64 = -2;
+const ENDLESS: i64 = -1;
 
 /// How what the lock holds for a while after a sweep begins; the name of the sweep follows.
 const DONE: &[u8] = b"done";
@@ -248,9 +249,20 @@ impl Backend {
             return self.begin_anew(now);
         }
         if is_ours {
-            let renew_at = now.plus(self.settings.sweep_lock_ms() / 3);
+            // One that is ours from before is as old as the request that got it, and is extended at once.
+            let renew_at = match taken {
+                Reply::Ok => now.plus(self.settings.sweep_lock_ms() / 3),
+                _ => now,
+            };
             self.sweep = Sweep::Waiting { scope, renew_at };
             return;
+        }
+        // A lock without an end (a person's, or another program's) would keep all sweeps off for ever.
+        let is_endless = left.number() == ENDLESS;
+        let lock_ms = self.settings.sweep_lock_ms();
+        if is_endless {
+            let (key, ttl_ms) = (scope.lock_key(), lock_ms);
+            out.push_back(note(Command::Expire { key, ttl_ms }));
         }
         let is_done = holder.starts_with(DONE);
         if is_done && seen.is_followed_by(&holder) {
@@ -258,6 +270,7 @@ impl Backend {
         }
         // A sweep that was done before this one was wanted does not count; one under way is looked at again.
         let pause_ms = match is_done {
+            true if is_endless => lock_ms,
             true => u64::try_from(left.number()).unwrap_or(0),
             false => lease_ms / 2,
         };

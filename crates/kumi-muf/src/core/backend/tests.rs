@@ -1,6 +1,7 @@
 //! A bare ID that is used again: which answers are old, and what becomes of them. `sweeps.rs` has sweeps whose services
-//! change.
+//! change, `large.rs` large requests and answers.
 
+mod large;
 mod sweeps;
 
 use super::super::command::{Command, Purpose, Reply, SearchStep, SearchToken, Token};
@@ -360,6 +361,21 @@ fn a_backend_sweeps_once_under_a_lock_and_then_never_again() {
 }
 
 #[test]
+fn a_lock_of_sweeps_without_an_end_is_given_one() {
+    for holder in ["other~1", "done other~1.7"] {
+        let mut serving = Serving::new();
+        serving.lock(holder, -1);
+        let (_, commands) = serving.sent.pop_front().expect("it is given an end");
+        let key = "MUF/_/KEEP/_sweep.*".to_owned();
+        let ttl_ms = Settings::default().sweep_lock_ms();
+        assert_eq!(commands, [Command::Expire { key, ttl_ms }]);
+        // It has ended.
+        serving.lock("back~1", -2);
+        assert_eq!(serving.searches.len(), 1, "{holder}");
+    }
+}
+
+#[test]
 fn a_sweep_that_was_seen_under_way_and_done_counts_for_all() {
     let mut serving = Serving::new();
     serving.lock("other~1", 6_000);
@@ -435,7 +451,7 @@ fn a_request_that_says_it_was_tried_is_counted() {
     serving.core.handle_reply(token, Ok(replies), serving.now);
     serving.settle();
     assert!(serving.started.is_empty());
-    assert!(matches!(serving.commands()[0], Command::Increment(_)));
+    assert!(matches!(serving.commands()[1], Command::Increment(_)));
 }
 
 #[test]

@@ -293,3 +293,50 @@ fn a_gather_ends_even_if_its_subscription_breaks_again_and_again() {
     assert_eq!(gathers.ends, [Err(CallError::SearchUnfinished)]);
     assert_eq!(gathers.now.since(began), 3_000);
 }
+
+#[test]
+fn a_gather_reads_no_more_answers_than_its_reader_has_room_for() {
+    let mut gathers = Gathers::new(Settings::default());
+    let gather = gathers.begin("a.b~all~1", None);
+    gathers.core.gather_room(gather, 2);
+    for number in 0..5 {
+        let key = format!("MUF/web/RES/a.b~all~1.b{number}");
+        gathers.core.handle_push(&key, "set", gathers.now);
+        gathers.settle();
+    }
+    assert_eq!(gathers.heard, ["b0", "b1"]);
+    assert_eq!(gathers.core.unread_gathers().count(), 1);
+    gathers.core.gather_room(gather, 2);
+    gathers.settle();
+    assert_eq!(gathers.heard, ["b0", "b1", "b2", "b3"]);
+    // Its time is up, and the reader has not taken them.
+    gathers.wake_until(|it| !it.ends.is_empty());
+    assert_eq!(gathers.ends, [Err(CallError::AnswersLeft)]);
+}
+
+#[test]
+fn a_gather_with_too_many_answers_ends() {
+    let mut gathers = Gathers::new(Settings::default());
+    gathers.begin("a.b~all~1", None);
+    for number in 0..=ANSWER_LIMIT {
+        assert!(gathers.ends.is_empty(), "{number}");
+        let key = format!("MUF/web/RES/a.b~all~1.b{number}");
+        gathers.core.handle_push(&key, "set", gathers.now);
+        gathers.settle();
+    }
+    assert_eq!(gathers.heard.len(), ANSWER_LIMIT);
+    assert_eq!(gathers.ends, [Err(CallError::AnswersLeft)]);
+}
+
+#[test]
+fn a_few_answers_of_a_gather_are_read_at_a_time() {
+    let mut gathers = Gathers::new(Settings::default());
+    gathers.begin("a.b~all~1", None);
+    for number in 0..100 {
+        let key = format!("MUF/web/RES/a.b~all~1.b{number}");
+        gathers.core.handle_push(&key, "set", gathers.now);
+    }
+    let outputs = std::iter::from_fn(|| gathers.core.poll_output());
+    let reads = outputs.filter(|it| matches!(it, Output::Run(_))).count();
+    assert_eq!(reads, READ_LIMIT);
+}

@@ -13,10 +13,14 @@ struct Calling {
 
 impl Calling {
     fn new(ttl_ms: u64) -> Self {
+        Self::with(Settings::default(), ttl_ms)
+    }
+
+    fn with(settings: Settings, ttl_ms: u64) -> Self {
         let unit = UnitName::new("web").expect("a name");
         let rng = fastrand::Rng::with_seed(1);
         let mut calling = Self {
-            core: Core::new(unit, "1", Settings::default(), rng),
+            core: Core::new(unit, "1", settings, rng),
             sent: VecDeque::new(),
             ended: None,
             now: Time(0),
@@ -204,4 +208,130 @@ fn a_request_whose_claim_lapsed_is_set_again_with_a_mark_that_it_was_tried() {
     let is_mark = |command: &Command| matches!(command, Command::Set { key: k, only_new: true, .. } if k == key);
     assert!(is_mark(&commands[0]), "{commands:?}");
     assert!(matches!(commands[1], Command::SetAgain { .. }));
+}
+
+#[test]
+fn a_request_that_is_gone_is_written_again_with_a_mark_that_it_may_have_run() {
+    let mut calling = Calling::new(20_000);
+    assert!(!calling.look(None, false));
+    let (_, commands) = calling.sent.pop_front().expect("it is written again");
+    let key = "MUF/web/KEEP/a.b~1.tries";
+    let is_mark = |command: &Command| matches!(command, Command::Set { key: k, only_new: true, .. } if k == key);
+    assert!(is_mark(&commands[0]), "{commands:?}");
+    let req = "MUF/web/REQ/a.b~1";
+    let is_request = |command: &Command| matches!(command, Command::Set { key: k, only_new: true, .. } if k == req);
+    assert!(is_request(&commands[1]), "{commands:?}");
+}
+
+/// For which everything over four bytes is large.
+fn few() -> Settings {
+    Settings {
+        inline_limit_bytes: 4,
+        lasting_answer_bytes: 8,
+        ..Settings::default()
+    }
+}
+
+#[test]
+fn a_large_answer_is_read_once_however_often_it_is_looked_for_and_its_life_is_cut() {
+    let mut calling = Calling::with(few(), 10_000);
+    let res = "MUF/web/RES/a.b~1".to_owned();
+    let push = |calling: &mut Calling| {
+        calling.core.handle_push(&res, "set", calling.now);
+        calling.settle();
+    };
+    push(&mut calling);
+    let (token, commands) = calling.sent.pop_front().expect("its beginning is read");
+    let read = |limit_bytes| Command::Read {
+        key: res.clone(),
+        limit_bytes,
+    };
+    assert_eq!(commands, [read(4)]);
+    calling.reply(token, vec![Reply::Value("a lar".into())]);
+    let (token, commands) = calling.sent.pop_front().expect("all of it is read");
+    assert_eq!(commands, [read(Settings::default().payload_limit_bytes)]);
+    push(&mut calling);
+    while calling.now < Time(20_000) {
+        calling.now = calling.core.poll_timeout().expect("a timer");
+        calling.core.handle_timeout(calling.now);
+        calling.settle();
+        assert!(calling.sent.is_empty(), "{:?}", calling.sent);
+    }
+    calling.reply(token, vec![Reply::Value("a large answer".into())]);
+    assert_eq!(calling.ended, Some(Ok("a large answer".into())));
+    let (_, commands) = calling.sent.pop_front().expect("its life is cut");
+    let ttl_ms = 2 * Settings::default().lease_ms();
+    let request = Command::Expire {
+        key: "MUF/web/REQ/a.b~1".into(),
+        ttl_ms: Settings::default().req_answered_ms(),
+    };
+    let answer = Command::Expire { key: res, ttl_ms };
+    assert_eq!(commands, [request, answer]);
+}
+
+#[test]
+fn a_large_answer_whose_read_was_lost_is_read_again() {
+    let mut calling = Calling::with(few(), 10_000);
+    let res = "MUF/web/RES/a.b~1";
+    calling.core.handle_push(res, "set", calling.now);
+    calling.settle();
+    let (token, _) = calling.sent.pop_front().expect("its beginning is read");
+    calling.reply(token, vec![Reply::Value("a lar".into())]);
+    let (token, _) = calling.sent.pop_front().expect("all of it is read");
+    let lost = Err(crate::core::Lost);
+    calling.core.handle_reply(token, lost, calling.now);
+    calling.settle();
+    calling.now = calling.core.poll_timeout().expect("another look");
+    calling.core.handle_timeout(calling.now);
+    calling.settle();
+    let (token, _) = calling.sent.pop_front().expect("a look");
+    let empty = || Reply::Value(Bytes::new());
+    let found = Reply::Value("a lar".into());
+    calling.reply(token, vec![found, empty(), empty(), Reply::Number(1)]);
+    let (token, commands) = calling.sent.pop_front().expect("all of it is read");
+    assert_eq!(commands.len(), 1);
+    calling.reply(token, vec![Reply::Value("a large answer".into())]);
+    assert_eq!(calling.ended, Some(Ok("a large answer".into())));
+}
+
+#[test]
+fn large_requests_are_sent_a_few_at_a_time_and_not_looked_for_before() {
+    let mut calling = Calling::with(few(), 10_000);
+    let target = Target::new("a.b").expect("a target");
+    for number in 2..=4 {
+        let spec = CallSpec {
+            id: RequestId::new(&target, false, &number.to_string(), false),
+            payload: "large".into(),
+            ttl_ms: 10_000,
+            timeout_ms: 30_000,
+            meta: None,
+        };
+        calling.core.call(spec, calling.now);
+    }
+    calling.settle();
+    let written = |calling: &mut Calling| {
+        let is_write = |(token, _): &(Token, _)| matches!(token.0, Purpose::CallWrite { .. });
+        let at = calling.sent.iter().position(is_write)?;
+        calling.sent.remove(at)
+    };
+    let first = [written(&mut calling), written(&mut calling)].map(|it| it.expect("two").0);
+    assert!(written(&mut calling).is_none(), "the third waits");
+    while calling.now < Time(5_000) {
+        calling.now = calling.core.poll_timeout().expect("a timer");
+        calling.core.handle_timeout(calling.now);
+        calling.settle();
+    }
+    let names = |(_, commands): &(Token, Vec<Command>)| format!("{commands:?}").contains("a.b~4");
+    assert!(!calling.sent.iter().any(names), "{:?}", calling.sent);
+    for token in first {
+        calling.reply(token, vec![Reply::Ok]);
+    }
+    let (_, commands) = written(&mut calling).expect("the third");
+    assert!(matches!(
+        &commands[..],
+        [Command::Set {
+            ttl_ms: Some(10_000),
+            ..
+        }]
+    ));
 }

@@ -71,6 +71,7 @@ impl World {
 
     pub(super) fn revive(&mut self, unit: usize) {
         let (rng, places) = (self.rng.fork(), self.plan.places);
+        let settings = settings(&self.plan);
         let entry = &mut self.units[unit];
         if entry.alive {
             return;
@@ -78,7 +79,7 @@ impl World {
         entry.alive = true;
         entry.paused = None;
         entry.wake_at = None;
-        entry.core = Core::new(entry.name.clone(), &entry.life.to_string(), settings(), rng);
+        entry.core = Core::new(entry.name.clone(), &entry.life.to_string(), settings, rng);
         entry.core.serve(Pattern::All, places, Time(self.now));
         self.subscribe(unit);
     }

@@ -50,8 +50,13 @@ impl World {
         self.check_answer(unit, &op);
         self.next += 1;
         let number = self.next;
-        let at = (self.now + self.latency()).max(self.units[unit].link_free_at);
-        self.units[unit].link_free_at = at;
+        let at = match op.bulk {
+            true => self.bulk_arrival(unit, &op),
+            false => (self.now + self.latency()).max(self.units[unit].link_free_at),
+        };
+        if !op.bulk {
+            self.units[unit].link_free_at = at;
+        }
         let (life, link) = (self.units[unit].life, self.units[unit].link);
         self.tally.commands += op.commands.len() as u64;
         self.flights.insert(
@@ -74,6 +79,41 @@ impl World {
         );
     }
 
+    /// When an operation with a large value reaches the server. It goes by a link of its own, where large values follow
+    /// each other.
+    fn bulk_arrival(&mut self, unit: usize, op: &Op) -> u64 {
+        self.tally.bump("large value");
+        let is_written = op
+            .commands
+            .iter()
+            .any(|command| matches!(command, Command::Set { .. } | Command::SetAgain { .. }));
+        let carried_ms = match is_written {
+            true => self.rng.u64(..=self.plan.bulk_ms.unwrap_or(0)),
+            false => 0,
+        };
+        let latency = self.latency();
+        let free_at = &mut self.units[unit].bulk_up_free_at;
+        *free_at = (self.now + latency).max(*free_at) + carried_ms;
+        *free_at
+    }
+
+    /// When the reply to an operation with a large value is here.
+    fn bulk_return(&mut self, unit: usize, number: u64) -> u64 {
+        let flight = self.flights.get(&number);
+        let is_read = flight.is_some_and(|flight| {
+            let mut commands = flight.op.commands.iter();
+            commands.any(|command| matches!(command, Command::Read { .. }))
+        });
+        let carried_ms = match is_read {
+            true => self.rng.u64(..=self.plan.bulk_ms.unwrap_or(0)),
+            false => 0,
+        };
+        let latency = self.latency();
+        let free_at = &mut self.units[unit].bulk_down_free_at;
+        *free_at = (self.now + latency).max(*free_at) + carried_ms;
+        *free_at
+    }
+
     pub(super) fn execute(&mut self, unit: usize, link: u32, number: u64, index: usize) {
         let broken = self.units[unit].link != link || !self.server.up;
         // What was written to a connection before it broke may still be read by the server.
@@ -85,13 +125,18 @@ impl World {
         };
         let (reply, changed) = self.server.execute(&flight.op.commands[index], self.now);
         flight.replies.push(reply);
+        let bulk = flight.op.bulk;
         let more = index + 1 < flight.op.commands.len();
         if let Some(key) = changed {
             self.publish(&key);
         }
         if more {
             let at = self.now + u64::from(self.rng.u8(..) < 30);
-            self.units[unit].link_free_at = self.units[unit].link_free_at.max(at);
+            let free_at = match bulk {
+                true => &mut self.units[unit].bulk_up_free_at,
+                false => &mut self.units[unit].link_free_at,
+            };
+            *free_at = (*free_at).max(at);
             self.at(
                 at,
                 Event::Execute {
@@ -102,7 +147,10 @@ impl World {
                 },
             );
         } else {
-            let at = self.now + self.latency();
+            let at = match bulk {
+                true => self.bulk_return(unit, number),
+                false => self.now + self.latency(),
+            };
             self.reply(at, unit, number, broken);
         }
     }

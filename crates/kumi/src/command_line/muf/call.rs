@@ -5,7 +5,7 @@ use super::options::{CallOptions, payload};
 use super::shown;
 use super::{POLL, Server};
 use crate::command_line::terminal::{self, Colour, Form, Terminal};
-use kumi_muf::core::Pattern;
+use kumi_muf::core::{Pattern, Target};
 use kumi_muf::{Gathered, Muf};
 use serde_json::{Map, Value};
 use std::future::IntoFuture;
@@ -23,6 +23,12 @@ const HINT_UNITS: usize = 8;
 const HINT_LIMIT: Duration = Duration::from_secs(5);
 
 pub(super) async fn run(server: &Server, mut options: CallOptions) -> Result<(), Failure> {
+    let fix = with_caller(&options);
+    if let (Some(fix), Err(error)) = (&fix, Target::new(&options.target)) {
+        return Err(Failure::Usage(format!(
+            "{error}: the caller's name comes first, before the method; try: {fix}"
+        )));
+    }
     let payload = payload(options.payload.take())?;
     if options.json
         && let Err(error) = serde_json::from_slice::<Value>(&payload)
@@ -36,7 +42,7 @@ pub(super) async fn run(server: &Server, mut options: CallOptions) -> Result<(),
         .connect()
         .await?;
     if options.all {
-        return gather(&muf, &options, payload).await;
+        return gather(&muf, &options, payload, fix.as_deref()).await;
     }
     let mut call = muf.request(&options.target, payload);
     if let Some(timeout) = options.timeout {
@@ -48,7 +54,7 @@ pub(super) async fn run(server: &Server, mut options: CallOptions) -> Result<(),
     let mut call = call.into_future();
     let answer = tokio::select! {
         answer = &mut call => answer,
-        () = late_hint(&muf, &options.target) => call.await,
+        () = late_hint(&muf, &options, fix.as_deref()) => call.await,
     }?;
     if options.json {
         answer.json::<Value>()?;
@@ -65,21 +71,51 @@ pub(super) async fn run(server: &Server, mut options: CallOptions) -> Result<(),
 }
 
 /// The hint, after [`HINT_AFTER`].
-async fn late_hint(muf: &Muf, target: &str) {
+async fn late_hint(muf: &Muf, options: &CallOptions, fix: Option<&str>) {
     tokio::time::sleep(HINT_AFTER).await;
-    hint(muf, target).await;
+    hint(muf, options, fix).await;
+}
+
+/// The command line with a caller's name before its words, if the first of them could be a method.
+fn with_caller(options: &CallOptions) -> Option<String> {
+    Target::new(&options.unit).ok()?;
+    let words = [&options.unit, &options.target];
+    let words = words.into_iter().chain(&options.payload);
+    let words: Vec<String> = words.map(|word| quoted(word)).collect();
+    Some(format!("kumi muf call me {}", words.join(" ")))
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/@:,+=%".contains(&byte);
+    let word = terminal::shown(word);
+    match !word.is_empty() && word.bytes().all(is_plain) {
+        true => word,
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
 }
 
 /// Names the units that run if none of them serves the target. There is no hint if they are not known in time.
-async fn hint(muf: &Muf, target: &str) {
+async fn hint(muf: &Muf, options: &CallOptions, fix: Option<&str>) {
+    let target = options.target.as_str();
     let Ok(Ok(units)) = tokio::time::timeout(HINT_LIMIT, muf.units()).await else {
         return;
     };
-    let serves = |pattern: &String| {
-        let pattern = pattern.parse::<Pattern>();
-        pattern.is_ok_and(|pattern| pattern.matches(Some(target)))
+    let is_served = |target: &str| {
+        let mut patterns = units.iter().flat_map(|unit| &unit.services);
+        patterns.any(|pattern| {
+            let pattern = pattern.parse::<Pattern>();
+            pattern.is_ok_and(|pattern| pattern.matches(Some(target)))
+        })
     };
-    if units.iter().flat_map(|unit| &unit.services).any(serves) {
+    if is_served(target) {
+        return;
+    }
+    if let Some(fix) = fix.filter(|_| is_served(&options.unit)) {
+        let (target, unit) = (terminal::shown(target), terminal::shown(&options.unit));
+        terminal::note(format_args!(
+            "no unit serves {target} so far, but {unit} is served: the caller's name comes first; try: {fix}"
+        ));
         return;
     }
     let others = units.iter().filter(|unit| !unit.services.is_empty());
@@ -103,7 +139,12 @@ async fn hint(muf: &Muf, target: &str) {
 }
 
 /// Calls all backends, and shows each answer as it comes. No answer is a failure, as it is for a call.
-async fn gather(muf: &Muf, options: &CallOptions, payload: Vec<u8>) -> Result<(), Failure> {
+async fn gather(
+    muf: &Muf,
+    options: &CallOptions,
+    payload: Vec<u8>,
+    fix: Option<&str>,
+) -> Result<(), Failure> {
     let mut gather = muf.gather(&options.target, payload);
     if let Some(timeout) = options.timeout {
         gather = gather.timeout(timeout);
@@ -116,7 +157,7 @@ async fn gather(muf: &Muf, options: &CallOptions, payload: Vec<u8>) -> Result<()
     }
     let terminal = Terminal::new(Form::Auto);
     let mut answers = gather.start().await?;
-    let late_hint = late_hint(muf, &options.target);
+    let late_hint = late_hint(muf, options, fix);
     tokio::pin!(late_hint);
     let (mut heard, mut hinted) = (false, false);
     loop {
@@ -136,7 +177,7 @@ async fn gather(muf: &Muf, options: &CallOptions, payload: Vec<u8>) -> Result<()
     }
     // By default it has ended by the time of the hint.
     if !hinted {
-        hint(muf, &options.target).await;
+        hint(muf, options, fix).await;
     }
     Err(Failure::Unanswered)
 }

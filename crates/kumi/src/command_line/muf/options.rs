@@ -4,7 +4,7 @@ use super::failure::{EXIT_CODES, Failure};
 use crate::command_line::duration::duration;
 use crate::command_line::terminal::Form;
 use crate::command_line::tls_options::TlsOptions;
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use std::fs::File;
 use std::io::Read;
 use std::time::Duration;
@@ -42,7 +42,7 @@ pub(super) enum MufTask {
     /// Show requests, claims and answers of all units as they happen
     ///
     /// On a terminal, lines of text; otherwise JSON lines with a "kind": watching (once, from when on nothing is
-    /// missed), request, claim, answer, error, unanswered, gap.
+    /// missed), request, claim, answer, error, unanswered, ignored (a key that no unit takes part in, and why), gap.
     #[command(after_long_help = EXIT_CODES)]
     Watch(WatchOptions),
     /// Keep, read or watch values
@@ -96,7 +96,7 @@ When standard input ends, the program should end. A program that crashes is star
 
 #[derive(Debug, Args)]
 pub(super) struct CallOptions {
-    /// The unit that calls, as backends and watchers see it
+    /// The caller: the name that backends and watchers see. Any name will do
     pub(super) unit: String,
     /// The method to call
     #[arg(value_name = "SERVICE.METHOD")]
@@ -132,16 +132,12 @@ pub(super) struct CallOptions {
 }
 
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("program").args(["exec", "pipe"]).required(true))]
 pub(super) struct ServeOptions {
     /// service.method, 'service.*', or '*' for everything, bare IDs too
     pub(super) pattern: String,
     /// Run a shell command for each request
-    #[arg(
-        long,
-        value_name = "CMD",
-        required_unless_present = "pipe",
-        conflicts_with = "pipe"
-    )]
+    #[arg(long, value_name = "CMD")]
     pub(super) exec: Option<String>,
     /// Run one shell command that answers all requests, line by line
     #[arg(long, value_name = "CMD")]

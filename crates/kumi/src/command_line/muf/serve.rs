@@ -11,6 +11,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::sleep;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// How long stopping may take before a note says what it waits for.
 const NOTE_AFTER: Duration = Duration::from_secs(1);
@@ -30,6 +34,7 @@ pub(super) async fn run(server: &Server, options: ServeOptions) -> Result<(), Fa
         Some(command) => Some(Supervised::start(command)?),
         None => None,
     };
+    show_ignored();
     let _service = start(&muf, &options, program.as_ref()).await?;
     terminal::note(format_args!("serving {} as {unit}", options.pattern));
     let url = server.shown_url();
@@ -45,6 +50,21 @@ pub(super) async fn run(server: &Server, options: ServeOptions) -> Result<(), Fa
         },
         () = stop.asked() => Err(Failure::Other(anyhow::anyhow!("stopped before all was answered"))),
     }
+}
+
+/// Shows on standard error which requests are ignored because of their keys. The unit logs the first one of each caller.
+fn show_ignored() {
+    let ignored = filter_fn(|metadata| metadata.target() == "kumi_muf::ignored");
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .with_target(false)
+        .with_level(false)
+        .without_time();
+    // It fails only where the process has a subscriber already, which is kept.
+    let _ = tracing_subscriber::registry()
+        .with(lines.with_filter(ignored))
+        .try_init();
 }
 
 /// Says when the server is away and when it is back, until the unit is closed.

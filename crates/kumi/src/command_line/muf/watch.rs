@@ -30,6 +30,10 @@ pub(super) async fn run(server: &Server, options: WatchOptions) -> Result<(), Fa
     while let Some(traffic) = tap.next().await {
         let sight = match traffic? {
             Traffic::Key(event) => matcher.see(event),
+            Traffic::Ignored { key, reason, .. } => Some(Sight {
+                ignored: Some((key, reason)),
+                ..Sight::of(Kind::Ignored)
+            }),
             _ => Some(Sight::of(Kind::Gap)),
         };
         if let Some(sight) = sight {
@@ -48,6 +52,8 @@ enum Kind {
     Error,
     /// A request's life ended without an answer.
     Unanswered,
+    /// A key that no unit takes part in.
+    Ignored,
     Gap,
 }
 
@@ -60,6 +66,7 @@ impl Kind {
             Kind::Answer => "answer",
             Kind::Error => "error",
             Kind::Unanswered => "unanswered",
+            Kind::Ignored => "ignored",
             Kind::Gap => "gap",
         }
     }
@@ -76,6 +83,8 @@ struct Sight {
     /// Since the request was seen.
     after_ms: Option<f64>,
     payload: Option<Vec<u8>>,
+    /// A key that is ignored, and why.
+    ignored: Option<(String, String)>,
 }
 
 impl Sight {
@@ -86,6 +95,7 @@ impl Sight {
             backend: None,
             after_ms: None,
             payload: None,
+            ignored: None,
         }
     }
 }
@@ -119,6 +129,12 @@ impl Matcher {
     fn request(&mut self, event: KeyEvent) -> Option<Sight> {
         let id = RequestId::parse(&event.id)?;
         let name = (event.unit.clone(), event.id);
+        // A requester sets a request again while no backend has claimed it: that is the same one. An ID that a person typed
+        // may be used again after its answer.
+        let is_known = |open: &Open| !open.answered || id.target().is_some();
+        if self.open.get(&name).is_some_and(is_known) {
+            return None;
+        }
         let open = Open {
             at: event.at,
             claimant: None,
@@ -232,6 +248,10 @@ fn to_json(sight: &Sight, unix_ms: u64, full: bool) -> String {
     if let Some(after_ms) = sight.after_ms {
         object.insert("after_ms".into(), json!(after_ms));
     }
+    if let Some((key, reason)) = &sight.ignored {
+        object.insert("key".into(), key.as_str().into());
+        object.insert("reason".into(), reason.as_str().into());
+    }
     if let Some(payload) = &sight.payload {
         object.insert("size_bytes".into(), payload.len().into());
         bytes::put(&mut object, "payload", shown(payload, full));
@@ -246,6 +266,7 @@ fn to_text(sight: &Sight, unix_ms: u64, full: bool, terminal: &Terminal) -> Stri
         Kind::Answer => ("  <-", Colour::Green),
         Kind::Error => ("  <-", Colour::Red),
         Kind::Unanswered => ("  x", Colour::Yellow),
+        Kind::Ignored => ("  !", Colour::Yellow),
         Kind::Gap => ("  ?", Colour::Yellow),
     };
     let mut parts = vec![terminal.paint(Colour::Dim, &terminal::clock(unix_ms))];
@@ -261,6 +282,12 @@ fn to_text(sight: &Sight, unix_ms: u64, full: bool, terminal: &Terminal) -> Stri
         Kind::Watching => parts.push("watching; ctrl-c ends it".into()),
         Kind::Gap => parts.push("something may have been missed".into()),
         Kind::Request => {}
+        Kind::Ignored => {
+            parts.push(terminal.paint(colour, "ignored"));
+            if let Some((key, reason)) = &sight.ignored {
+                parts.push(format!("{}: {reason}", terminal::shown(key)));
+            }
+        }
         Kind::Claim => parts.extend(by("claimed by")),
         Kind::Answer | Kind::Error => {
             let word = ["RES", "ERR"][usize::from(sight.kind == Kind::Error)];
