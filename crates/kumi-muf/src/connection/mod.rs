@@ -6,8 +6,8 @@
 //! of its own between its owner and the socket.
 //!
 //! From the top: `pipelines.rs` sends commands and takes in what comes, `keeping.rs` keeps nodes connected and subscribed;
-//! both are methods of [`Connections`] in `connections.rs`. `fleet.rs` knows which node has which slot, `waiting.rs` which
-//! replies are outstanding, `topology.rs` what a cluster says of itself, `node.rs` sets connections up, `events.rs` switches
+//! both are methods of [`Connections`] in `connections.rs`. `fleet.rs` knows which node has which slot, `lane.rs` is a
+//! connection for commands, and the one for large values, `waiting.rs` knows which replies are outstanding, `topology.rs` what a cluster says of itself, `node.rs` sets connections up, `events.rs` switches
 //! keyspace events on, `remote.rs` lends a node to tasks and `scan.rs` is one of their uses. `pipe.rs` moves bytes over a
 //! `stream.rs` that `dial.rs` opens, with TLS by `tls.rs`; `wire.rs` reads replies with `kumi-resp`, `encode.rs` packs
 //! commands.
