@@ -343,11 +343,6 @@ pub(crate) const ABSENT_DIRECTIVES: &[&str] = &[];
 
 /// Directives that 7.0 does not know: those of 7.2, and the server's own.
 pub(crate) const NEW_DIRECTIVES: &[&str] = &[
-    // 7.2 spells these with hyphens, and keeps the old names as aliases.
-    "aof-rewrite-cpulist",
-    "bgsave-cpulist",
-    "bio-cpulist",
-    "server-cpulist",
     // New in 7.2.
     "cluster-announce-human-nodename",
     "locale-collate",

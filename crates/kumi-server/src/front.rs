@@ -22,6 +22,7 @@ use crate::clock::Clock;
 use crate::conn::{Conn, Input, Stream};
 use crate::discard::Discarder;
 use crate::listen::{Listener, Listeners};
+use crate::oom_score::OomScore;
 use crate::server::ServerConfig;
 use crate::shutdown::Shutdown;
 use crate::tls::failures::Failures;
@@ -80,6 +81,8 @@ pub(crate) struct Front {
     pub(crate) log: LogState,
     /// `rdb-key-save-delay`, for the thread that writes a snapshot.
     pub(crate) key_save_delay_us: Arc<AtomicI64>,
+    /// The score by which the system chooses a process to end.
+    pub(crate) oom_score: OomScore,
     pub(crate) shutdown: Shutdown,
     /// A client sent SHUTDOWN.
     pub(crate) shutdown_request: Option<ShutdownRequest>,
@@ -170,6 +173,7 @@ impl Front {
             waker,
             log: LogState::default(),
             key_save_delay_us: Arc::default(),
+            oom_score: OomScore::default(),
             shutdown,
             shutdown_request: None,
             unsaved: None,

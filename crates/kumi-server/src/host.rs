@@ -41,24 +41,11 @@ impl Host for Front {
             apply_maxclients(settings)?;
         }
         let tls = Self::new_tls(settings, changed)?;
-        let directory = match changed.contains(&"dir") {
-            true => self.apply_dir(settings)?,
-            false => None,
-        };
-        let applied = self.turn_on_log(settings, changed).and_then(|begun| {
-            let listens = ["port", "bind", "tls-port"];
-            if !listens.iter().any(|name| changed.contains(name)) {
-                return Ok(());
-            }
-            let applied = self.apply_listeners(settings, changed);
-            if applied.is_err() && begun {
-                self.turn_off_log();
-            }
-            applied
-        });
-        if let (Err(_), Some(before)) = (&applied, &directory) {
-            // Gone in the meantime at worst; the first error is the one to tell.
-            let _ = std::env::set_current_dir(before);
+        let owns_process = self.config.ends_process;
+        let score = self.oom_score.apply(settings, changed, owns_process)?;
+        let applied = self.apply_places(settings, changed);
+        if let (Err(_), Some(before)) = (&applied, score) {
+            self.oom_score.restore(before);
         }
         applied?;
         if tls.is_some() {
@@ -235,6 +222,34 @@ impl Front {
         let delay_us = &self.key_save_delay_us;
         delay_us.store(settings.key_save_delay_us, Ordering::Relaxed);
         Arc::clone(delay_us)
+    }
+
+    /// Applies what names directories, files and addresses, all of it or nothing.
+    fn apply_places(
+        &mut self,
+        settings: &Settings,
+        changed: &[&'static str],
+    ) -> Result<(), ApplyError> {
+        let directory = match changed.contains(&"dir") {
+            true => self.apply_dir(settings)?,
+            false => None,
+        };
+        let applied = self.turn_on_log(settings, changed).and_then(|begun| {
+            let listens = ["port", "bind", "tls-port"];
+            if !listens.iter().any(|name| changed.contains(name)) {
+                return Ok(());
+            }
+            let applied = self.apply_listeners(settings, changed);
+            if applied.is_err() && begun {
+                self.turn_off_log();
+            }
+            applied
+        });
+        if let (Err(_), Some(before)) = (&applied, &directory) {
+            // Gone in the meantime at worst; the first error is the one to tell.
+            let _ = std::env::set_current_dir(before);
+        }
+        applied
     }
 
     /// Makes `dir` the working directory if the process belongs to the server, and returns the one before. The working

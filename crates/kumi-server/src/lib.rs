@@ -22,6 +22,7 @@ pub mod fuzzing;
 mod host;
 mod listen;
 mod log;
+mod oom_score;
 mod output;
 mod program;
 mod rdb_file;

@@ -159,6 +159,8 @@ pub(crate) fn run_and_tell(
     })?;
     let mut front = Front::new(config, listeners, shutdown.clone())?;
     front.tls = tls;
+    let settings = engine.settings();
+    front.oom_score.start(settings, ends_process);
     let now = front.clock.read();
     let mut store = Store::new(engine, fastrand::Rng::new(), now);
     store

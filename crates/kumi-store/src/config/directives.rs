@@ -10,7 +10,7 @@
 //! reachable from other machines.
 
 use super::settings::{
-    Access, BindAddress, EvictionPolicy, Fsync, LogLevel, SavePoint, Secret, Settings,
+    Access, BindAddress, EvictionPolicy, Fsync, LogLevel, OomScoreAdj, SavePoint, Secret, Settings,
     ShutdownOptions, Supervision, TlsAuthClients,
 };
 use super::special::{
@@ -26,6 +26,8 @@ pub struct Directive {
     pub name: &'static str,
     /// An older name for it, which CONFIG GET lists as well.
     pub alias: Option<&'static str>,
+    /// Another spelling that is accepted wherever the name is; no glob lists it.
+    pub spelling: Option<&'static str>,
     /// The syntax of its value.
     pub kind: Kind,
     /// The default, in the syntax of a file.
@@ -72,9 +74,14 @@ pub enum Standing {
 }
 
 impl Directive {
-    /// Name and alias.
+    /// Name and alias: what a glob of CONFIG GET lists.
     pub fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
         [Some(self.name), self.alias].into_iter().flatten()
+    }
+
+    /// Every name by which the directive is found.
+    pub(super) fn accepted_names(&self) -> impl Iterator<Item = &'static str> + use<> {
+        self.names().chain(self.spelling)
     }
 
     /// The default value.
@@ -99,6 +106,13 @@ impl Directive {
     const fn alias(self, alias: &'static str) -> Self {
         Self {
             alias: Some(alias),
+            ..self
+        }
+    }
+
+    const fn spelling(self, spelling: &'static str) -> Self {
+        Self {
+            spelling: Some(spelling),
             ..self
         }
     }
@@ -139,6 +153,7 @@ const fn row(
     Directive {
         name,
         alias: None,
+        spelling: None,
         kind,
         default,
         mutability,
@@ -295,12 +310,12 @@ pub const TABLE: &[Directive] = &[
     row("proc-title-template", Kind::Text(title_template), "{title} {listen-addr} {server-mode}", SET, Inert(PROCESS)),
     row("io-threads", int(1, 128), "1", FIXED, Inert("one thread owns the keyspace and its connections")),
     row("io-threads-do-reads", BOOL, "no", FIXED, Inert("one thread owns the keyspace and its connections")),
-    row("server-cpulist", TEXT, "", FIXED, Inert(PROCESS)).alias("server_cpulist"),
-    row("bio-cpulist", TEXT, "", FIXED, Inert(PROCESS)).alias("bio_cpulist"),
-    row("aof-rewrite-cpulist", TEXT, "", FIXED, Inert(APPEND_ONLY)).alias("aof_rewrite_cpulist"),
-    row("bgsave-cpulist", TEXT, "", FIXED, Inert(PROCESS)).alias("bgsave_cpulist"),
-    row("oom-score-adj", Kind::Choice(&["no", "yes", "relative", "absolute"]), "no", SET, Inert(PROCESS)).settled(|v| Ok(if v.index() == 2 { Value::Choice(1) } else { v })),
-    row("oom-score-adj-values", Kind::Special(Special::OomScores), "0 200 800", SET, Inert(PROCESS)),
+    row("server_cpulist", TEXT, "", FIXED, Inert(PROCESS)).spelling("server-cpulist"),
+    row("bio_cpulist", TEXT, "", FIXED, Inert(PROCESS)).spelling("bio-cpulist"),
+    row("aof_rewrite_cpulist", TEXT, "", FIXED, Inert(APPEND_ONLY)).spelling("aof-rewrite-cpulist"),
+    row("bgsave_cpulist", TEXT, "", FIXED, Inert(PROCESS)).spelling("bgsave-cpulist"),
+    row("oom-score-adj", Kind::Choice(&["no", "yes", "relative", "absolute"]), "no", SET, Live(|s, v| s.oom_score_adj = OomScoreAdj::from_index(v.index()))).settled(|v| Ok(if v.index() == 2 { Value::Choice(1) } else { v })),
+    row("oom-score-adj-values", Kind::Special(Special::OomScores), "0 200 800", SET, Live(|s, v| if let Value::OomScores(scores) = v { s.oom_scores = *scores })),
     row("disable-thp", BOOL, "yes", FIXED, Live(|s, v| s.disable_huge_pages = v.is_yes())),
     row("ignore-warnings", TEXT, "", SET, Inert("none of the warnings it names exist")),
     row("shutdown-timeout", int(0, I32), "10", SET, Inert("a shutdown waits for no replicas")),

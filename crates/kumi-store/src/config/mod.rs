@@ -36,7 +36,7 @@ pub use file::{
 pub use notify::NotifyFlags;
 pub use rewrite::rewrite;
 pub use settings::{
-    Access, BindAddress, EvictionPolicy, Fsync, LogLevel, SavePoint, Secret, Settings,
+    Access, BindAddress, EvictionPolicy, Fsync, LogLevel, OomScoreAdj, SavePoint, Secret, Settings,
     ShutdownOptions, Supervision, TlsAuthClients, TlsSettings,
 };
 pub use special::{OutputLimit, OutputLimits, ReplicaOf, Special};
@@ -380,11 +380,11 @@ impl Config {
     }
 }
 
-/// The row of a name or alias, in any case, and the spelling of it that the table has.
+/// The row of a name, alias or other spelling, in any case, and the name as the table has it.
 fn find(name: &[u8]) -> Option<(usize, &'static str)> {
     TABLE.iter().enumerate().find_map(|(row, directive)| {
         let found = directive
-            .names()
+            .accepted_names()
             .find(|known| known.as_bytes().eq_ignore_ascii_case(name))?;
         Some((row, found))
     })

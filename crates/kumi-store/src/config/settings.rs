@@ -183,6 +183,10 @@ pub struct Settings {
     pub stream_node_max_entries: u64,
     /// Transparent huge pages are turned off for the process.
     pub disable_huge_pages: bool,
+    /// Whether the server sets the score by which the system chooses a process to end when memory is short.
+    pub oom_score_adj: OomScoreAdj,
+    /// The scores of a server, of a replica and of a background process. There are no replicas and no such processes yet.
+    pub oom_scores: [i32; 3],
     /// The log level.
     pub loglevel: LogLevel,
     /// Path of the log; none means standard output.
@@ -443,6 +447,28 @@ impl Supervision {
     }
 }
 
+/// `oom-score-adj`: how the scores of `oom-score-adj-values` are meant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OomScoreAdj {
+    /// The score of the process stays as it was at the start.
+    #[default]
+    No,
+    /// The scores are added to that.
+    Relative,
+    /// The scores are set as they are.
+    Absolute,
+}
+
+impl OomScoreAdj {
+    /// `yes` and `relative` are the same.
+    pub(super) fn from_index(index: usize) -> Self {
+        [Self::No, Self::Relative, Self::Relative, Self::Absolute]
+            .get(index)
+            .copied()
+            .unwrap_or_default()
+    }
+}
+
 /// Log levels, from most to least lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
@@ -568,6 +594,8 @@ impl Settings {
             stream_node_max_bytes: 0,
             stream_node_max_entries: 0,
             disable_huge_pages: true,
+            oom_score_adj: OomScoreAdj::No,
+            oom_scores: [0; 3],
             loglevel: LogLevel::Notice,
             supervised: Supervision::No,
             logfile: None,

@@ -25,17 +25,13 @@ const OTHER_ANSWERS: [(&str, &str); 3] = [
 ];
 
 /// Directives of Redis 7.2 that 7.0 does not have, and kumi's own.
-const NOT_IN_7_0: [&str; 12] = [
-    "aof-rewrite-cpulist",
-    "bgsave-cpulist",
-    "bio-cpulist",
+const NOT_IN_7_0: [&str; 8] = [
     "cluster-announce-human-nodename",
     "cluster-ping-interval",
     "locale-collate",
     "max-keys",
     "max-message-size",
     "max-value-size",
-    "server-cpulist",
     "set-max-listpack-entries",
     "set-max-listpack-value",
 ];

@@ -39,12 +39,39 @@ fn every_row_reads_its_default_and_prints_it_back() {
 
 #[test]
 fn names_and_aliases_are_unique_and_in_lower_case() {
-    let mut names: Vec<&str> = TABLE.iter().flat_map(Directive::names).collect();
+    let mut names: Vec<&str> = TABLE.iter().flat_map(Directive::accepted_names).collect();
     assert!(names.iter().all(|name| *name == name.to_lowercase()));
     let count = names.len();
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), count);
+}
+
+/// Redis 7.0 knows these with underscores alone; 7.2 reads both spellings.
+#[test]
+fn lists_of_processors_are_listed_with_underscores_and_found_with_hyphens_too() {
+    let config = Config::new();
+    let mut listed: Vec<_> = config
+        .get([b"*cpulist*".as_slice()])
+        .into_iter()
+        .map(|(name, _)| String::from_utf8_lossy(&name).into_owned())
+        .collect();
+    listed.sort_unstable();
+    assert_eq!(
+        listed,
+        [
+            "aof_rewrite_cpulist",
+            "bgsave_cpulist",
+            "bio_cpulist",
+            "server_cpulist"
+        ]
+    );
+    let found = config.get([b"server-cpulist".as_slice()]);
+    assert_eq!(found.len(), 1);
+    let mut config = Config::new();
+    let pair: (&[u8], &[u8]) = (b"bgsave-cpulist", b"1");
+    let _changes = config.set_many(&[pair], Origin::Startup).unwrap();
+    assert_eq!(shown(&config, "bgsave_cpulist"), "1");
 }
 
 #[test]
@@ -379,6 +406,7 @@ fn every_live_directive_moves_a_setting() {
             "normal 1 2 3",
             "allchannels",
             "allkeys-lru",
+            "1 2 3",
         ];
         let moved = other.iter().any(|value| {
             let mut config = Config::new();
