@@ -10,8 +10,9 @@ use crate::command::{Command, Group, category, flag};
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
 use crate::glob;
-use crate::keyspace::Entry;
+use crate::keyspace::{Entry, Keys};
 use crate::number::{format_u64, parse_cursor};
+use crate::reply::Reply;
 use kumi_resp::{Args, encode};
 
 const BASE: Command = Command {
@@ -85,16 +86,25 @@ fn scan(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 fn keys(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let pattern = Pattern::new(&args[1]);
     let (keys, reply) = ctx.keys_and_reply();
+    list_keys(&keys, reply, |key| pattern.matches(key));
+    Ok(())
+}
+
+/// Replies with the keys that are wanted. As in Redis it ends when the client is over its output limit: the client is closed,
+/// and others wait.
+fn list_keys(keys: &Keys<'_>, reply: &mut Reply<'_>, mut wanted: impl FnMut(&[u8]) -> bool) {
     let deferred = reply.defer();
     let mut shown = 0;
-    keys.for_each(|entry| {
-        if pattern.matches(entry.key()) {
+    for entry in keys.iter() {
+        if wanted(entry.key()) {
             reply.bulk(entry.key());
             shown += 1;
+            if reply.is_over_limit() {
+                break;
+            }
         }
-    });
+    }
     reply.finish_array(deferred, shown);
-    Ok(())
 }
 
 fn randomkey(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {

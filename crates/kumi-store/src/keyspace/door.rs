@@ -156,6 +156,12 @@ impl<'a> Keys<'a> {
         Some(entry)
     }
 
+    /// Finds an entry, expired or not, and changes nothing: an expired one stays (DEBUG OBJECT).
+    pub(crate) fn look_stored(&self, key: &[u8]) -> Option<&Entry> {
+        let table = &self.keyspace.dbs[self.db].table;
+        table.get(table.hash(key), key)
+    }
+
     /// Counts a look that found its key or missed it; a miss may notify.
     #[inline]
     pub(crate) fn count_read(&mut self, key: &[u8], found: bool) {

@@ -19,12 +19,12 @@ pub(super) fn digest(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
             continue;
         }
         all.mix(&(db as u32).to_be_bytes());
-        ctx.keys().in_db(db).for_each(|entry| {
+        for entry in ctx.keys().in_db(db).iter() {
             let mut digest = Digest::default();
             digest.mix(entry.key());
             digest.value(entry);
             all.xor(&digest.0);
-        });
+        }
     }
     ctx.reply.simple(&all.text());
     Ok(())

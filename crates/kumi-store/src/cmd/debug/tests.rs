@@ -61,6 +61,25 @@ fn object_describes_the_value() {
 }
 
 #[test]
+fn object_finds_a_key_that_has_expired_and_is_still_there() {
+    let mut lab = lab();
+    lab.check(&[
+        ("DEBUG SET-ACTIVE-EXPIRE 0", "+OK\r\n"),
+        ("SET key value PX 100", "+OK\r\n"),
+    ]);
+    lab.advance_ms(200);
+    for _ in 0..2 {
+        let line = lab.run("DEBUG OBJECT key");
+        assert!(line.contains("encoding:embstr"), "{line}");
+    }
+    // Any other look removes it.
+    lab.check(&[
+        ("EXISTS key", ":0\r\n"),
+        ("DEBUG OBJECT key", "-ERR no such key\r\n"),
+    ]);
+}
+
+#[test]
 fn a_panic_is_answered_and_leaves_the_connection_usable() {
     lab().check(&[
         ("DEBUG PANIC", "-ERR internal error\r\n"),

@@ -15,8 +15,9 @@ pub(super) fn object(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let compression = compression(ctx);
     let compresses = ctx.config().get([b"list-compress-depth".as_slice()]);
     let compresses = compresses.iter().any(|(_, depth)| depth != b"0");
-    let (mut keys, reply) = ctx.keys_and_reply();
-    let entry = keys.look(&args[2], Look::Quiet);
+    let (keys, reply) = ctx.keys_and_reply();
+    // As in Redis, a key that has expired is found as long as it is there.
+    let entry = keys.look_stored(&args[2]);
     let entry = entry.ok_or(CommandError::NO_SUCH_KEY)?;
     // The address is that of the reference: the address of the value is private to the entry.
     reply.simple(&format!(

@@ -1,6 +1,10 @@
 //! What SCAN, KEYS and RANDOMKEY answer, and the guarantee of SCAN while the table changes under it.
 
+use super::list_keys;
+use crate::output::Outputs;
+use crate::reply::Reply;
 use crate::testing::Lab;
+use kumi_resp::Protocol;
 use std::collections::BTreeSet;
 
 #[test]
@@ -227,4 +231,29 @@ fn an_expired_key_is_removed_by_a_scan_for_another_type() {
         ("SCAN 0 TYPE hash", "*2\r\n$1\r\n0\r\n*0\r\n"),
         ("DBSIZE", ":0\r\n"),
     ]);
+}
+
+/// Others wait while it runs, for a client that is closed afterwards.
+#[test]
+fn keys_ends_when_its_client_is_over_the_output_limit() {
+    const LIMIT: usize = 100_000;
+    let mut lab = Lab::new();
+    for key in 0..20_000 {
+        lab.run(&format!("SET key:{key:06} v"));
+    }
+    let now_ms = lab.host.now.unix_ms();
+    let keys = lab.store.keyspace.keys(0, now_ms, true);
+    let mut outputs = Outputs::new();
+    let slot = outputs.begin(lab.client, LIMIT);
+    let mut reply = Reply::new(&mut outputs, slot, Protocol::Resp2);
+    let mut looked_at = 0;
+    list_keys(&keys, &mut reply, |_| {
+        looked_at += 1;
+        true
+    });
+    // A key takes 17 bytes, and its chunk has more room than the limit leaves.
+    assert!(
+        (LIMIT / 17..2 * LIMIT / 17).contains(&looked_at),
+        "{looked_at}"
+    );
 }

@@ -39,16 +39,14 @@ impl Keys<'_> {
         cursor
     }
 
-    /// Visits every live entry. Expired ones are passed over and stay for active expiry.
-    pub(crate) fn for_each(&self, visit: impl FnMut(&Entry)) {
+    /// Every live entry. Expired ones are passed over and stay for active expiry.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry> {
         let entries = self.keyspace.dbs[self.db].table.iter();
-        entries
-            .filter(|entry| {
-                entry
-                    .deadline()
-                    .is_none_or(|deadline| !self.is_due(deadline))
-            })
-            .for_each(visit);
+        entries.filter(|entry| {
+            entry
+                .deadline()
+                .is_none_or(|deadline| !self.is_due(deadline))
+        })
     }
 
     /// A key picked at random among the live ones.
