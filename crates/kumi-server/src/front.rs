@@ -28,7 +28,7 @@ use crate::shutdown::Shutdown;
 use crate::tls::failures::Failures;
 use kumi_resp::Batch;
 use kumi_store::config::ShutdownOptions;
-use kumi_store::{Effect, Outputs, SessionKey, ShutdownRequest, Store};
+use kumi_store::{Effect, Outputs, SessionKey, ShutdownRequest, Store, TurnTimes};
 use mio::event::Event;
 use mio::{Events, Interest, Poll, Token, Waker};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -73,8 +73,8 @@ pub(crate) struct Front {
     pub(crate) rejected_connections: u64,
     /// Resident memory before any client was served.
     pub(crate) startup_rss_bytes: u64,
-    pub(crate) turns: u64,
-    pub(crate) busy_us: u64,
+    /// The times of the turn that runs.
+    pub(crate) times: TurnTimes,
     /// Wakes the loop from other threads.
     pub(crate) waker: Arc<Waker>,
     /// The append-only file.
@@ -168,8 +168,7 @@ impl Front {
             config,
             rejected_connections: 0,
             startup_rss_bytes: crate::facts::rss_bytes(),
-            turns: 0,
-            busy_us: 0,
+            times: TurnTimes::default(),
             waker,
             log: LogState::default(),
             key_save_delay_us: Arc::default(),
@@ -317,8 +316,11 @@ impl Front {
             }
         }
         self.finish_turn(engine, unaccepted);
-        self.turns += 1;
-        self.busy_us += (self.clock.last().mono_ns - start_ns) / 1000;
+        if !self.inner {
+            let mut times = std::mem::take(&mut self.times);
+            times.busy_ns = self.clock.last().mono_ns - start_ns;
+            engine.store.note_turn(times);
+        }
         Ok(())
     }
 
@@ -335,8 +337,10 @@ impl Front {
         }
         self.flush(engine);
         if !self.inner && self.clock.last().unix_ms() >= engine.store.next_deadline() {
+            let start_ns = self.clock.read().mono_ns;
             engine.store.poll(engine.outputs, self);
             self.carry_out(engine);
+            self.times.cron_ns += self.clock.read().mono_ns - start_ns;
             engine.store.end_turn(engine.outputs);
             self.flush(engine);
         }
@@ -347,7 +351,10 @@ impl Front {
         if !self.inner && !engine.store.is_loading() {
             self.maintain_log(engine);
         }
-        engine.store.note_garbage(self.discarder.pending_bytes());
+        let now = self.clock.last();
+        engine
+            .store
+            .note_garbage(self.discarder.pending_bytes(), now);
         self.collect_freed();
     }
 

@@ -9,7 +9,7 @@ use crate::listen::{self, Listener, Place};
 use crate::{rdb_file, snapshot, tls};
 use kumi_store::config::Settings;
 use kumi_store::{
-    ApplyError, Config, EventLoop, Host, HostFacts, Now, Outputs, RewriteStart, SnapshotEncoder,
+    ApplyError, Config, Host, HostFacts, Now, Outputs, RewriteStart, SnapshotEncoder,
     SnapshotPurpose, SnapshotSink, Store, WriteKeys,
 };
 use std::ffi::OsStr;
@@ -156,13 +156,6 @@ impl Host for Front {
 
     fn facts(&mut self) -> HostFacts {
         self.gather_facts()
-    }
-
-    fn event_loop(&mut self) -> EventLoop {
-        EventLoop {
-            cycles: self.turns,
-            busy_us: self.busy_us,
-        }
     }
 
     fn purge_memory(&mut self) {

@@ -131,13 +131,15 @@ pub enum RewriteStart {
     Scheduled,
 }
 
-/// What the event loop has done so far.
+/// The times of one turn of the event loop, a turn being what happens between two waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct EventLoop {
-    /// Turns, a turn being what happens between two waits.
-    pub cycles: u64,
-    /// Time spent in turns, in microseconds.
-    pub busy_us: u64,
+pub struct TurnTimes {
+    /// The whole turn, in nanoseconds.
+    pub busy_ns: u64,
+    /// Of it, writing to the append-only file, in nanoseconds.
+    pub log_ns: u64,
+    /// Of it, periodic work, in nanoseconds.
+    pub cron_ns: u64,
 }
 
 /// The world outside the engine.
@@ -243,11 +245,6 @@ pub trait Host {
 
     /// Facts about the process.
     fn facts(&mut self) -> HostFacts;
-
-    /// Counters of the event loop. Read ten times a second, so it should be cheap.
-    fn event_loop(&mut self) -> EventLoop {
-        EventLoop::default()
-    }
 
     /// Has the allocator give free memory back to the system (MEMORY PURGE).
     fn purge_memory(&mut self) {}

@@ -61,7 +61,7 @@ pub use config::Config;
 pub use docs::{command_names, commands_markdown};
 pub use error::CommandError;
 pub use glob::matches as glob_matches;
-pub use host::{ApplyError, EventLoop, Host, HostFacts, LogFacts, Now, RewriteStart, WriteKeys};
+pub use host::{ApplyError, Host, HostFacts, LogFacts, Now, RewriteStart, TurnTimes, WriteKeys};
 pub use keyspace::{Garbage, Piece};
 pub use output::Outputs;
 pub use propagation::Writes;

@@ -3,7 +3,7 @@
 use crate::command::CommandId;
 use crate::error::CommandError;
 use crate::histogram::Histogram;
-use crate::host::EventLoop;
+use crate::host::TurnTimes;
 use crate::keyspace::Relocated;
 use std::collections::BTreeMap;
 
@@ -128,15 +128,39 @@ pub(crate) struct Stats {
     pub(crate) lazily_freed: u64,
     /// Memory accounted for before there was any data or client.
     pub(crate) startup_memory_bytes: usize,
-    /// The host's own counters when statistics were last reset: it knows of no reset.
-    pub(crate) since: HostCounters,
+    /// Turns of the event loop.
+    pub(crate) turns: TurnStats,
+    /// The host's own counter of rejected connections when statistics were last reset: it knows of no reset.
+    pub(crate) rejected_before: u64,
 }
 
-/// Counters the host keeps.
+/// What is known of the turns of the event loop.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct HostCounters {
-    pub(crate) rejected_connections: u64,
-    pub(crate) event_loop: EventLoop,
+pub(crate) struct TurnStats {
+    pub(crate) count: u64,
+    /// The times of all turns.
+    pub(crate) total: TurnTimes,
+    /// The time of the longest turn.
+    pub(crate) longest_ns: u64,
+    /// The most commands that ran in one turn.
+    pub(crate) most_commands: u64,
+    /// `Stats::total_commands` at the end of the last turn.
+    commands_before: u64,
+}
+
+impl TurnStats {
+    /// Counts a turn, at whose end `total_commands` have run in all.
+    #[inline]
+    fn note(&mut self, turn: TurnTimes, total_commands: u64) {
+        self.count += 1;
+        self.total.busy_ns += turn.busy_ns;
+        self.total.log_ns += turn.log_ns;
+        self.total.cron_ns += turn.cron_ns;
+        self.longest_ns = self.longest_ns.max(turn.busy_ns);
+        let commands = total_commands.saturating_sub(self.commands_before);
+        self.most_commands = self.most_commands.max(commands);
+        self.commands_before = total_commands;
+    }
 }
 
 /// The codes of the server's own errors, sorted. They are listed whatever else was counted.
@@ -190,6 +214,12 @@ impl Stats {
         self.errors.insert(code.into(), 1);
     }
 
+    /// Counts a turn of the event loop that has ended.
+    #[inline]
+    pub(crate) fn note_turn(&mut self, turn: TurnTimes) {
+        self.turns.note(turn, self.total_commands);
+    }
+
     /// Counts a command that was refused before it ran; without a row only its error.
     pub(crate) fn count_rejected(&mut self, id: Option<CommandId>, error: &CommandError) {
         if let Some(id) = id {
@@ -199,14 +229,14 @@ impl Stats {
     }
 
     /// CONFIG RESETSTAT. What describes the present stays.
-    pub(crate) fn reset(&mut self, host: HostCounters) {
+    pub(crate) fn reset(&mut self, rejected_connections: u64) {
         *self = Self {
             peak_memory_bytes: self.peak_memory_bytes,
             peak_memory_us: self.peak_memory_us,
             startup_memory_bytes: self.startup_memory_bytes,
             recent_input_bytes: self.recent_input_bytes,
             recent_output_bytes: self.recent_output_bytes,
-            since: host,
+            rejected_before: rejected_connections,
             ..Self::new(self.commands.len())
         };
     }
@@ -261,7 +291,7 @@ mod tests {
         assert_eq!(stats.errors.len(), MAX_ERROR_CODES + OWN_CODES.len());
         assert_eq!(stats.errors.get(b"ERR".as_slice()), Some(&2));
         assert_eq!(stats.errors.get(b"WRONGTYPE".as_slice()), Some(&1));
-        stats.reset(HostCounters::default());
+        stats.reset(0);
         stats.count_error(b"CODE");
         assert_eq!(stats.errors.len(), 1);
     }

@@ -40,7 +40,7 @@ use crate::acl::Acl;
 use crate::cmd;
 use crate::command::CommandIndex;
 use crate::config::Config;
-use crate::host::Now;
+use crate::host::{Now, TurnTimes};
 use crate::keyspace::{DataLimits, Garbage, Keyspace};
 use crate::output::Outputs;
 use crate::propagation::Writes;
@@ -293,9 +293,16 @@ impl Store {
         }
     }
 
-    /// Tells how many bytes of what the store let go of are not dropped yet.
-    pub fn note_garbage(&mut self, bytes: u64) {
+    /// Tells the times of a turn of the event loop that has ended.
+    #[inline]
+    pub fn note_turn(&mut self, turn: TurnTimes) {
+        self.telemetry.stats.note_turn(turn);
+    }
+
+    /// Tells how many bytes of what the store let go of are not dropped yet, as of `now`.
+    pub fn note_garbage(&mut self, bytes: u64, now: Now) {
         self.garbage_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        self.follow_expiry_cycle(now);
     }
 
     /// Counts a session that is closed because its input outgrew `client-query-buffer-limit`.

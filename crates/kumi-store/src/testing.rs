@@ -3,7 +3,7 @@
 pub(crate) mod json;
 
 use crate::config::{Config, Origin};
-use crate::host::{ApplyError, EventLoop, Host, HostFacts, Now, WriteKeys};
+use crate::host::{ApplyError, Host, HostFacts, Now, WriteKeys};
 use crate::keyspace::Piece;
 use crate::output::Outputs;
 use crate::session::{Peer, SessionKey};
@@ -31,7 +31,6 @@ pub(crate) struct LabHost {
     pub(crate) is_sparse: bool,
     /// How often free memory was to be given back.
     pub(crate) purges: usize,
-    pub(crate) event_loop: EventLoop,
     /// What others send while a long command runs. Each time they are served, 10 ms pass.
     pub(crate) meanwhile: Vec<(SessionKey, &'static str)>,
     /// The server is asked to stop, and it cannot go on.
@@ -203,10 +202,6 @@ impl Host for LabHost {
 
     fn facts(&mut self) -> HostFacts {
         self.facts.clone()
-    }
-
-    fn event_loop(&mut self) -> EventLoop {
-        self.event_loop
     }
 
     fn purge_memory(&mut self) {

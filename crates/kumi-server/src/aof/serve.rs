@@ -223,8 +223,9 @@ impl Front {
         if self.log.fatal.is_none()
             && let Some(log) = &mut self.log.log
         {
-            let now = self.clock.last();
+            let now = self.clock.read();
             let flushed = log.flush(engine.store, engine.outputs, now);
+            self.times.log_ns += self.clock.read().mono_ns - now.mono_ns;
             self.discarder.discard_bytes(log.take_garbage());
             if self.log.ends && (flushed.is_err() || log.has_failed()) {
                 self.drop_log(engine, flushed);

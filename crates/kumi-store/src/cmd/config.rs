@@ -9,7 +9,6 @@ use crate::config::{ConfigError, Origin};
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::KeyspaceStats;
-use crate::stats::HostCounters;
 use kumi_resp::Args;
 
 pub(super) const COMMANDS: &[Command] = &[Command {
@@ -137,11 +136,8 @@ fn unknown_option(pairs: &[(&[u8], &[u8])], shown: &str) -> CommandError {
 }
 
 fn resetstat(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
-    let host = HostCounters {
-        rejected_connections: ctx.host.facts().rejected_connections,
-        event_loop: ctx.host.event_loop(),
-    };
-    ctx.telemetry().stats.reset(host);
+    let rejected_connections = ctx.host.facts().rejected_connections;
+    ctx.telemetry().stats.reset(rejected_connections);
     ctx.shard().stats = KeyspaceStats::default();
     ctx.reset_eviction_stats();
     ctx.reply.ok();

@@ -43,10 +43,11 @@ enum Section {
     LatencyStats,
     Cluster,
     Keyspace,
+    Debug,
 }
 
 impl Section {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 14] = [
         Self::Server,
         Self::Clients,
         Self::Memory,
@@ -60,6 +61,7 @@ impl Section {
         Self::LatencyStats,
         Self::Cluster,
         Self::Keyspace,
+        Self::Debug,
     ];
 
     fn title(self) -> &'static str {
@@ -77,17 +79,19 @@ impl Section {
             Self::LatencyStats => "Latencystats",
             Self::Cluster => "Cluster",
             Self::Keyspace => "Keyspace",
+            Self::Debug => "Debug",
         }
     }
 
     /// Part of the default reply.
     fn is_default(self) -> bool {
-        !matches!(self, Self::CommandStats | Self::LatencyStats)
+        !matches!(self, Self::CommandStats | Self::LatencyStats | Self::Debug)
     }
 
     fn is_asked_for(self, word: &[u8]) -> bool {
         match word.to_ascii_lowercase().as_slice() {
-            b"all" | b"everything" => true,
+            // The debug section is shown only by its name.
+            b"all" | b"everything" => self != Self::Debug,
             b"default" => self.is_default(),
             name => self.title().as_bytes().eq_ignore_ascii_case(name),
         }
@@ -103,9 +107,8 @@ fn info(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         }
     });
     let facts = ctx.host.facts();
-    let event_loop = ctx.host.event_loop();
     let now = ctx.now;
-    let mut page = sections::Page::new(ctx.inspect(), facts, event_loop, now);
+    let mut page = sections::Page::new(ctx.inspect(), facts, now);
     for section in wanted {
         page.add(section);
     }

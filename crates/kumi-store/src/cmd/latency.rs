@@ -300,4 +300,56 @@ mod tests {
         assert!(lab.run("LATENCY DOCTOR").starts_with('='));
         assert!(lab.run("LATENCY GRAPH command").starts_with('='));
     }
+
+    fn expire_cycle_ms(lab: &mut Lab) -> Option<u64> {
+        let latest = lab.run("LATENCY LATEST");
+        let mut lines = latest.split("\r\n:").skip(2);
+        let ms = lines.next()?.split("\r\n").next()?.parse();
+        latest.contains("expire-cycle").then_some(ms.ok()?)
+    }
+
+    /// A slice of expiry ends after a millisecond, so no slice alone is a spike.
+    #[test]
+    fn a_cycle_of_expiry_lasts_until_no_key_is_due() {
+        let mut lab = Lab::new();
+        lab.run("CONFIG SET latency-monitor-threshold 20");
+        for key in 0..20_000 {
+            lab.run(&format!("SET key:{key} v PX 100"));
+        }
+        lab.host.tick_ns = 400_000;
+        lab.advance_ms(200);
+        for _ in 0..20_000 {
+            if lab.run("DBSIZE") == ":0\r\n" {
+                break;
+            }
+            lab.advance_ms(1);
+        }
+        assert!(expire_cycle_ms(&mut lab).is_some_and(|ms| ms >= 20));
+    }
+
+    /// In Redis the cycle frees what expired. Here another thread does, unless that is asked for in Redis too.
+    #[test]
+    fn a_cycle_of_expiry_lasts_until_its_memory_is_free() {
+        for (lazy, meanwhile, whole) in [("no", Some(50), Some(60)), ("yes", None, None)] {
+            let mut lab = Lab::new();
+            lab.run("CONFIG SET latency-monitor-threshold 20");
+            lab.run(&format!("CONFIG SET lazyfree-lazy-expire {lazy}"));
+            lab.run(&format!("SET big {} PX 100", "x".repeat(1 << 20)));
+            lab.advance_ms(100);
+            lab.check(&[("DBSIZE", ":0\r\n")]);
+            let start = lab.host.now;
+            for (waiting, after_ms, expected) in [
+                (1 << 20, 0, None),
+                (1 << 20, 10, None),
+                (1, 50, meanwhile),
+                (0, 60, whole),
+                (0, 90, whole),
+            ] {
+                let mut now = start;
+                now.mono_ns += after_ms * 1_000_000;
+                lab.store.note_garbage(waiting, now);
+                assert_eq!(expire_cycle_ms(&mut lab), expected, "after {after_ms} ms");
+            }
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! What is done by the clock: slices of expiry and of compaction, waits and pauses that end, housekeeping.
 
 use super::{Effect, Store};
-use crate::host::{EventLoop, Host, Now};
+use crate::host::{Host, Now};
 use crate::output::Outputs;
 use std::time::Duration;
 
@@ -19,6 +19,20 @@ pub(super) struct Cron {
     pub(super) paused: bool,
     /// DEBUG AOF-FLUSH-SLEEP: before writes go to the append-only file.
     pub(super) flush_sleep: Option<Duration>,
+    /// A cycle of active expiry that has not ended, while the latency monitor is on.
+    expiry_cycle: Option<ExpiryCycle>,
+}
+
+/// What the latency monitor calls `expire-cycle`: from the first key that is due until none is, and until the memory of what
+/// expired is free unless `lazyfree-lazy-expire` is set. Clients are served between its slices and while memory is freed; in
+/// Redis they wait.
+#[derive(Clone, Copy, Debug)]
+struct ExpiryCycle {
+    start_ns: u64,
+    /// No key is due any more.
+    removed: bool,
+    /// Values of it are freed on another thread.
+    frees: bool,
 }
 
 impl Cron {
@@ -28,6 +42,7 @@ impl Cron {
             next_sweep_ms: now.unix_ms() + SWEEP_MS,
             paused: false,
             flush_sleep: None,
+            expiry_cycle: None,
         }
     }
 }
@@ -75,6 +90,8 @@ impl Store {
         }
         if !self.cron.paused && !self.clients.hold_writes {
             self.expire_slice(host);
+        } else {
+            self.cron.expiry_cycle = None;
         }
         if self.has_evictions() {
             self.continue_eviction(outputs, host);
@@ -87,7 +104,7 @@ impl Store {
         if is_due(self.cron.next_housekeeping_ms, period_ms, now_ms) {
             self.cron.next_housekeeping_ms = now_ms + period_ms;
             if !self.cron.paused {
-                self.housekeeping(outputs, now_ms, host.event_loop());
+                self.housekeeping(outputs, now_ms);
                 self.save_when_due(host);
             }
         }
@@ -105,9 +122,11 @@ impl Store {
     fn expire_slice(&mut self, host: &mut dyn Host) {
         let start = self.now;
         let mut looked_at = 0;
+        let mut removed = false;
         loop {
             let batch = self.keyspace.expire_batch(start.unix_ms());
             if batch == 0 {
+                removed = true;
                 break;
             }
             looked_at += batch;
@@ -120,33 +139,53 @@ impl Store {
         if looked_at > 0 {
             let spent_ns = self.now.mono_ns.saturating_sub(start.mono_ns);
             self.telemetry.stats.active_expiry_us += spent_ns / 1000;
-            self.telemetry
-                .latency
-                .record("expire-cycle", self.now, spent_ns / 1_000_000);
+        }
+        self.note_expiry(start, looked_at > 0, removed);
+    }
+
+    /// Notes a slice of expiry for the latency monitor.
+    fn note_expiry(&mut self, start: Now, expired: bool, removed: bool) {
+        if self.telemetry.latency.threshold_ms == 0 {
+            self.cron.expiry_cycle = None;
+            return;
+        }
+        if self.cron.expiry_cycle.is_none() && !expired {
+            return;
+        }
+        let frees = self.keyspace.has_garbage() && !self.keyspace.lazy_expire;
+        let cycle = self.cron.expiry_cycle.get_or_insert(ExpiryCycle {
+            start_ns: start.mono_ns,
+            removed: false,
+            frees: false,
+        });
+        cycle.removed = removed;
+        cycle.frees |= frees;
+        if !cycle.frees {
+            self.follow_expiry_cycle(self.now);
         }
     }
 
-    fn housekeeping(&mut self, outputs: &mut Outputs, now_ms: u64, event_loop: EventLoop) {
-        self.telemetry
-            .stats
-            .cycle_rate
-            .sample(event_loop.cycles, now_ms);
-        self.telemetry
-            .stats
-            .busy_rate
-            .sample(event_loop.busy_us, now_ms);
-        self.telemetry
-            .stats
-            .ops_rate
-            .sample(self.telemetry.stats.total_commands, now_ms);
-        self.telemetry
-            .stats
-            .input_rate
-            .sample(self.telemetry.stats.bytes_in, now_ms);
-        self.telemetry
-            .stats
-            .output_rate
-            .sample(self.telemetry.stats.bytes_out, now_ms);
+    /// Tells the latency monitor how long a cycle of expiry has lasted, whether it has ended or not.
+    #[inline]
+    pub(super) fn follow_expiry_cycle(&mut self, now: Now) {
+        if let Some(cycle) = self.cron.expiry_cycle {
+            if cycle.removed && (self.garbage_bytes == 0 || !cycle.frees) {
+                self.cron.expiry_cycle = None;
+            }
+            let spent_ms = now.mono_ns.saturating_sub(cycle.start_ns) / 1_000_000;
+            let latency = &mut self.telemetry.latency;
+            latency.record("expire-cycle", now, spent_ms);
+        }
+    }
+
+    fn housekeeping(&mut self, outputs: &mut Outputs, now_ms: u64) {
+        let stats = &mut self.telemetry.stats;
+        let (cycles, busy_us) = (stats.turns.count, stats.turns.total.busy_ns / 1000);
+        stats.cycle_rate.sample(cycles, now_ms);
+        stats.busy_rate.sample(busy_us, now_ms);
+        stats.ops_rate.sample(stats.total_commands, now_ms);
+        stats.input_rate.sample(stats.bytes_in, now_ms);
+        stats.output_rate.sample(stats.bytes_out, now_ms);
         self.resize_reply_buffers(outputs, now_ms);
         self.tend_tracking(outputs, now_ms);
         self.keyspace.free_empty_tables();

@@ -2,7 +2,7 @@
 
 use super::Section;
 use crate::cmd::memory::Overview;
-use crate::host::{EventLoop, HostFacts, Now};
+use crate::host::{HostFacts, Now};
 use crate::pubsub::Kind;
 use crate::store::compaction::SHARE_PERCENT;
 use crate::store::{SnapshotPurpose, Store};
@@ -14,17 +14,15 @@ use std::io::Write;
 pub(super) struct Page<'a> {
     store: &'a Store,
     facts: HostFacts,
-    event_loop: EventLoop,
     now: Now,
     text: Vec<u8>,
 }
 
 impl<'a> Page<'a> {
-    pub(super) fn new(store: &'a Store, facts: HostFacts, event_loop: EventLoop, now: Now) -> Self {
+    pub(super) fn new(store: &'a Store, facts: HostFacts, now: Now) -> Self {
         Self {
             store,
             facts,
-            event_loop,
             now,
             text: Vec::new(),
         }
@@ -53,6 +51,7 @@ impl<'a> Page<'a> {
             Section::LatencyStats => self.latency_stats(),
             Section::Cluster => self.field("cluster_enabled", 0),
             Section::Keyspace => self.keyspace(),
+            Section::Debug => self.debug(),
         }
     }
 
@@ -342,7 +341,6 @@ impl<'a> Page<'a> {
     fn stats(&mut self) {
         let kbps = |rate: u64| format!("{:.2}", rate as f64 / 1024.0);
         let stats = &self.store.telemetry.stats;
-        let since = stats.since;
         let (input, output) = (
             kbps(stats.input_rate.per_second()),
             kbps(stats.output_rate.per_second()),
@@ -367,7 +365,7 @@ impl<'a> Page<'a> {
         self.field("instantaneous_output_repl_kbps", "0.00");
         self.field(
             "rejected_connections",
-            rejected.saturating_sub(since.rejected_connections),
+            rejected.saturating_sub(stats.rejected_before),
         );
         self.zeros(&["sync_full", "sync_partial_ok", "sync_partial_err"]);
         self.expiry_stats();
@@ -417,6 +415,15 @@ impl<'a> Page<'a> {
         self.front_stats();
     }
 
+    /// Where the event loop spends its time.
+    fn debug(&mut self) {
+        let turns = self.store.telemetry.stats.turns;
+        self.field("eventloop_duration_aof_sum", turns.total.log_ns / 1000);
+        self.field("eventloop_duration_cron_sum", turns.total.cron_ns / 1000);
+        self.field("eventloop_duration_max", turns.longest_ns / 1000);
+        self.field("eventloop_cmd_per_cycle_max", turns.most_commands);
+    }
+
     fn expiry_stats(&mut self) {
         let (overdue, with_deadline) = self.store.keyspace.overdue(self.now.unix_ms());
         let stale = if with_deadline == 0 {
@@ -437,9 +444,7 @@ impl<'a> Page<'a> {
     /// What the event loop and its limits did.
     fn front_stats(&mut self) {
         let stats = &self.store.telemetry.stats;
-        let since = stats.since.event_loop;
-        let cycles = self.event_loop.cycles.saturating_sub(since.cycles);
-        let busy_us = self.event_loop.busy_us.saturating_sub(since.busy_us);
+        let (cycles, busy_us) = (stats.turns.count, stats.turns.total.busy_ns / 1000);
         let cycle_rate = stats.cycle_rate.per_second();
         let cycle_us = stats.busy_rate.per_second().checked_div(cycle_rate);
         // EXEC's own time is that of the commands it ran, which are counted already.

@@ -1,6 +1,6 @@
 //! INFO's shape, and that every figure it shows can move.
 
-use crate::host::EventLoop;
+use crate::host::TurnTimes;
 use crate::session::InputUse;
 use crate::testing::Lab;
 use std::collections::BTreeMap;
@@ -103,10 +103,12 @@ fn facts_of_the_host_are_passed_on() {
     facts.tcp_port = 7000;
     facts.rejected_connections = 9;
     facts.discards_pending = 4;
-    lab.host.event_loop = EventLoop {
-        cycles: 100,
-        busy_us: 5_000,
-    };
+    for _ in 0..100 {
+        lab.store.note_turn(TurnTimes {
+            busy_ns: 50_000,
+            ..TurnTimes::default()
+        });
+    }
     check(
         &mut lab,
         &[
@@ -134,7 +136,7 @@ fn facts_of_the_host_are_passed_on() {
         ],
     );
     lab.run("CONFIG RESETSTAT");
-    lab.host.event_loop.cycles += 1;
+    lab.store.note_turn(TurnTimes::default());
     check(
         &mut lab,
         &[
@@ -143,6 +145,37 @@ fn facts_of_the_host_are_passed_on() {
             ("eventloop_duration_sum", "0"),
         ],
     );
+}
+
+#[test]
+fn the_debug_section_tells_where_turns_spend_their_time_and_is_shown_by_its_name_alone() {
+    let mut lab = Lab::new();
+    let debug = |lab: &mut Lab| lab.run("INFO debug");
+    let section = |aof, cron, longest, commands| {
+        format!(
+            "# Debug\r\neventloop_duration_aof_sum:{aof}\r\neventloop_duration_cron_sum:{cron}\r\neventloop_duration_max:{longest}\r\neventloop_cmd_per_cycle_max:{commands}\r\n"
+        )
+    };
+    let turn = |busy_ns, log_ns, cron_ns| TurnTimes {
+        busy_ns,
+        log_ns,
+        cron_ns,
+    };
+    for _ in 0..3 {
+        lab.run("PING");
+    }
+    lab.store.note_turn(turn(90_000, 1_500, 0));
+    lab.run("PING");
+    lab.store.note_turn(turn(40_000, 1_500, 7_900));
+    assert!(debug(&mut lab).contains(&section(3, 7, 90, 3)));
+    for shown in ["INFO", "INFO all", "INFO everything", "INFO default"] {
+        let info = lab.run(shown);
+        assert!(!info.contains("eventloop_duration_max"), "{shown}");
+    }
+    lab.run("CONFIG RESETSTAT");
+    assert!(debug(&mut lab).contains(&section(0, 0, 0, 0)));
+    lab.store.note_turn(turn(5_000, 0, 0));
+    assert!(debug(&mut lab).contains(&section(0, 0, 5, 2)));
 }
 
 #[test]
@@ -165,8 +198,12 @@ fn time_moves_the_clocks_and_the_rates() {
         }
         let client = lab.client;
         lab.store.note_input(client, 2_048, InputUse::default());
-        lab.host.event_loop.cycles += 5;
-        lab.host.event_loop.busy_us += 200;
+        for _ in 0..5 {
+            lab.store.note_turn(TurnTimes {
+                busy_ns: 40_000,
+                ..TurnTimes::default()
+            });
+        }
         lab.advance_ms(100);
     }
     check(
