@@ -212,6 +212,7 @@ impl Store {
         self.eviction.load_settings(settings);
         self.telemetry.load_settings(settings);
         self.clients.load_settings(settings);
+        self.note_room();
     }
 
     /// The configuration in force.
@@ -352,6 +353,7 @@ impl Store {
     /// `count` bytes of a session's output were written.
     pub fn written(&mut self, outputs: &mut Outputs, key: SessionKey, count: usize) {
         outputs.written(key, count);
+        self.note_output(outputs);
         self.telemetry.stats.bytes_out += count as u64;
         self.telemetry.stats.writes += 1;
         let Some(session) = self.clients.sessions.get_mut(key) else {

@@ -531,7 +531,8 @@ impl<'a> Keys<'a> {
         }
         db.entry_bytes += entry.heap_bytes();
         db.index_deadline(hash, entry.deadline());
-        db.table.insert_new(hash, entry);
+        let room = self.keyspace.room_bytes;
+        db.table.insert_within(hash, entry, room);
     }
 
     #[inline]

@@ -270,6 +270,8 @@ pub(crate) struct Keyspace {
     pool: Pool,
     pub(crate) notify: NotifyFlags,
     pub(crate) limits: DataLimits,
+    /// What was left below `maxmemory` when the running command began, in bytes.
+    pub(crate) room_bytes: usize,
     pub(crate) debug: DebugSwitches,
     /// The file that DEBUG RELOAD wrote last, on a server without files.
     pub(crate) saved: Option<Vec<u8>>,
@@ -321,6 +323,7 @@ impl Keyspace {
             pool: Pool::default(),
             notify: NotifyFlags::default(),
             limits: DataLimits::default(),
+            room_bytes: usize::MAX,
             debug: DebugSwitches::default(),
             saved: None,
             has_listeners: false,

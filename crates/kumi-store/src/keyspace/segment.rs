@@ -13,8 +13,9 @@
 //! another segment, and a position in a SCAN stays true across splits and merges.
 //!
 //! A segment does not hash keys, does not know its place in the table and never grows. Entries that
-//! find no place go to a plain list when the table says so: that happens only if hundreds of keys
-//! share most of their hash's bits, which a keyed hash makes a matter of tests.
+//! find no place go to a plain list when the table says so: if hundreds of keys share most of their
+//! hash's bits, which a keyed hash makes a matter of tests, and for a while in a small table that is
+//! short of memory.
 
 use std::hint::black_box;
 
@@ -78,8 +79,8 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    /// What a segment takes from the heap, without its entries. It is asked for aligned to a cache
-    /// line, which allocators serve with a line more. The overflow list is left out, being empty.
+    /// What a segment takes from the heap, without its entries and its overflow list. It is asked for
+    /// aligned to a cache line, which allocators serve with a line more.
     pub(super) const HEAP_BYTES: usize = size_of::<Self>() + 64;
 
     pub(super) fn new(depth: u32) -> Box<Self> {
@@ -93,6 +94,16 @@ impl Segment {
 
     pub(super) fn len(&self) -> usize {
         self.len
+    }
+
+    /// Entries in the overflow list.
+    pub(super) fn overflow_len(&self) -> usize {
+        self.overflow.len()
+    }
+
+    /// What the overflow list takes from the heap.
+    pub(super) fn overflow_bytes(&self) -> usize {
+        self.overflow.capacity() * size_of::<(u64, Entry)>()
     }
 
     /// The place of the entry with this hash that `is_it` accepts.
@@ -286,17 +297,38 @@ impl Segment {
 
     pub(super) fn remove(&mut self, place: Place) -> Option<Entry> {
         let entry = match place {
-            Place::Slot { bucket, slot } => self.take(usize::from(bucket), usize::from(slot))?.1,
-            Place::Overflow(index) => {
-                let (_, entry) = self.overflow.swap_remove(index as usize);
-                if self.overflow.is_empty() {
-                    self.clear_spilled();
+            Place::Slot { bucket, slot } => {
+                let (_, entry) = self.take(usize::from(bucket), usize::from(slot))?;
+                if !self.overflow.is_empty() {
+                    self.fill_from_overflow(usize::from(bucket));
                 }
                 entry
             }
+            Place::Overflow(index) => self.take_overflow(index as usize).1,
         };
         self.len -= 1;
         Some(entry)
+    }
+
+    fn take_overflow(&mut self, index: usize) -> (u64, Entry) {
+        let taken = self.overflow.swap_remove(index);
+        if self.overflow.is_empty() {
+            self.clear_spilled();
+        }
+        taken
+    }
+
+    /// Gives the free slot of a bucket to an entry of the overflow list, if one may lie there.
+    #[cold]
+    fn fill_from_overflow(&mut self, bucket: usize) {
+        let fits = |hash: u64| home(hash) == bucket || next(home(hash)) == bucket;
+        let found = self.overflow.iter().position(|(hash, _)| fits(*hash));
+        let Some(index) = found else {
+            return;
+        };
+        let (hash, entry) = self.take_overflow(index);
+        self.len -= 1;
+        self.insert_somewhere(hash, entry);
     }
 
     fn clear_spilled(&mut self) {

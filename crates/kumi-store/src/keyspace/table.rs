@@ -56,6 +56,13 @@ const MERGE_LEN: usize = CAPACITY / 2;
 /// forgotten.
 const MERGE_STEP: usize = 16;
 
+/// A table of at most so many segments puts off a split for which there is no memory. In larger ones a split is less than
+/// half a percent of the memory, and lists beside the buckets would cost time.
+const SMALL_TABLE_SEGMENTS: usize = 32;
+/// So many entries may wait beside the buckets of a segment whose split was put off. Eviction draws them with the
+/// probability of others as long as they are no more than this.
+const PUT_OFF_ENTRIES: usize = 120;
+
 /// The deepest directory that [`Table::reserve`] makes: half a billion entries.
 const MAX_RESERVED_DEPTH: u32 = 20;
 
@@ -106,6 +113,8 @@ pub(crate) struct Table {
     depth: u32,
     /// How many segments there are.
     segments: usize,
+    /// What the overflow lists of all segments take from the heap.
+    overflow_bytes: usize,
     /// How many segments there are of each depth.
     at_depth: [usize; MAX_DEPTH as usize + 1],
     len: usize,
@@ -131,6 +140,7 @@ impl Table {
             slots: Vec::new(),
             depth: 0,
             segments: 0,
+            overflow_bytes: 0,
             at_depth: [0; MAX_DEPTH as usize + 1],
             len: 0,
             frozen: None,
@@ -150,7 +160,9 @@ impl Table {
 
     /// What directory and segments take from the heap. The entries count for themselves.
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.slots.capacity() * size_of::<Slot>() + self.segments * Segment::HEAP_BYTES
+        self.slots.capacity() * size_of::<Slot>()
+            + self.segments * Segment::HEAP_BYTES
+            + self.overflow_bytes
     }
 
     /// Drops up to `count` segments with their entries; returns whether there are more. The table
@@ -174,6 +186,7 @@ impl Table {
         self.slots = Vec::new();
         self.depth = 0;
         self.segments = 0;
+        self.overflow_bytes = 0;
         self.at_depth = [0; MAX_DEPTH as usize + 1];
         true
     }
@@ -187,6 +200,13 @@ impl Table {
 
     /// Adds an entry whose key is not in the table.
     pub(crate) fn insert_new(&mut self, hash: u64, entry: Entry) {
+        self.insert_within(hash, entry, usize::MAX);
+    }
+
+    /// Adds an entry whose key is not in the table. With less than a segment's memory left, `room` in bytes, a small table
+    /// puts a split off for some entries, as Redis puts off doubling its table: so memory is used up to its limit before
+    /// keys are evicted.
+    pub(super) fn insert_within(&mut self, hash: u64, entry: Entry, room: usize) {
         debug_assert!(self.get(hash, entry.key()).is_none(), "the key must be new");
         if self.slots.is_empty() {
             self.slots.push(Slot {
@@ -208,12 +228,20 @@ impl Table {
                 Ok(()) => return,
                 Err(returned) => entry = returned,
             }
-            if !self.split(owner) {
-                if let Some(segment) = self.segment_mut(owner) {
-                    segment.insert_overflow(hash, entry);
-                }
+            let put_off = room < Segment::HEAP_BYTES && segment.overflow_len() < PUT_OFF_ENTRIES;
+            if put_off && self.segments <= SMALL_TABLE_SEGMENTS || !self.split(owner) {
+                self.insert_overflow(owner, hash, entry);
                 return;
             }
+        }
+    }
+
+    fn insert_overflow(&mut self, owner: usize, hash: u64, entry: Entry) {
+        if let Some(segment) = self.segment_mut(owner) {
+            let before = segment.overflow_bytes();
+            segment.insert_overflow(hash, entry);
+            let after = segment.overflow_bytes();
+            self.overflow_bytes = self.overflow_bytes - before + after;
         }
     }
 
@@ -223,8 +251,11 @@ impl Table {
         }
         let owner = position.owner();
         let segment = self.segment_mut(owner)?;
+        let before = segment.overflow_bytes();
         let entry = segment.remove(position.place)?;
+        let after = segment.overflow_bytes();
         let check = segment.len() <= MERGE_LEN && segment.len().is_multiple_of(MERGE_STEP);
+        self.overflow_bytes = self.overflow_bytes - before + after;
         self.len -= 1;
         if check {
             self.merge(owner);
@@ -429,7 +460,10 @@ impl Table {
         let Some(segment) = self.segment_mut(owner) else {
             return false;
         };
+        let before = segment.overflow_bytes();
         let upper = segment.split(|entry| hasher.hash(entry.key()));
+        let after = segment.overflow_bytes() + upper.overflow_bytes();
+        self.overflow_bytes = self.overflow_bytes - before + after;
         let half = 1 << (self.depth - depth - 1);
         // A home bucket that was copied was copied with both of its halves.
         self.slots[owner + half] = Slot {
@@ -468,7 +502,10 @@ impl Table {
             let Some(segment) = self.segment_mut(lower) else {
                 break;
             };
+            let before = segment.overflow_bytes() + leaving.overflow_bytes();
             segment.merge(leaving, |entry| hasher.hash(entry.key()));
+            let after = segment.overflow_bytes();
+            self.overflow_bytes = self.overflow_bytes - before + after;
             self.segments -= 1;
             self.at_depth[depth as usize] -= 2;
             self.at_depth[depth as usize - 1] += 1;

@@ -131,17 +131,30 @@ impl Store {
     /// commands that use memory are refused. As in Redis, events of evicted keys come before the command's reply.
     #[inline]
     pub(super) fn make_room(&mut self, outputs: &mut Outputs, host: &mut dyn Host) {
-        if self.eviction.limit == 0
-            || !self.eviction.out_of_memory
-                && self.eviction.over_since_ns.is_none()
-                && self.limited_bytes() <= self.eviction.limit
-        {
+        if self.eviction.limit == 0 {
+            return;
+        }
+        let used = self.note_room();
+        let enough = used <= self.eviction.limit;
+        if enough && !self.eviction.out_of_memory && self.eviction.over_since_ns.is_none() {
             return;
         }
         if self.evict(host) > 0 {
+            self.note_room();
             // Watches that an evicted key broke count for the command that follows.
             self.settle(outputs, None);
         }
+    }
+
+    /// Tells the keyspace how much memory it may still use; returns how much the limit counts.
+    #[inline]
+    pub(super) fn note_room(&mut self) -> usize {
+        let used = self.limited_bytes();
+        self.keyspace.room_bytes = match self.eviction.limit {
+            0 => usize::MAX,
+            limit => limit.saturating_sub(used),
+        };
+        used
     }
 
     /// For how long memory has been above `maxmemory`, in all and now, in milliseconds.

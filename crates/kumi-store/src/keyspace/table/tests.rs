@@ -46,7 +46,7 @@ impl Table {
 
     fn assert_sound(&self) {
         let mut at_depth = [0; MAX_DEPTH as usize + 1];
-        let (mut len, mut covered) = (0, 0);
+        let (mut len, mut covered, mut overflow_bytes) = (0, 0, 0);
         for (index, slot) in self.slots.iter().enumerate() {
             let Some(segment) = &slot.segment else {
                 continue;
@@ -58,6 +58,7 @@ impl Table {
             covered += 1 << (self.depth - segment.depth);
             at_depth[segment.depth as usize] += 1;
             len += segment.len();
+            overflow_bytes += segment.overflow_bytes();
             segment.assert_sound(|entry| self.hash(entry.key()));
             for entry in segment.iter() {
                 assert_eq!(self.owner(self.hash(entry.key())), Some(index));
@@ -65,6 +66,7 @@ impl Table {
         }
         assert_eq!(covered, self.slots.len());
         assert_eq!((at_depth, len), (self.at_depth, self.len));
+        assert_eq!(overflow_bytes, self.overflow_bytes);
         assert_eq!(self.segments, at_depth.iter().sum::<usize>());
         assert!(
             self.depth == 0 || at_depth[self.depth as usize] > 0,
@@ -101,6 +103,70 @@ const HASHES: [(&str, Hash); 8] = [
     ("one directory slot", |key| mixed(key) & 0x00ff_ffff),
     ("the last two homes", |key| mixed(key) | 0x00f8_0000),
 ];
+
+#[test]
+fn a_small_table_without_memory_puts_its_splits_off_for_a_while() {
+    let add = |table: &mut Table, key: u32, room: usize| {
+        let bytes = key.to_be_bytes();
+        let entry = Entry::new(&bytes, NewValue::Int(i64::from(key)), None, 0);
+        table.insert_within(table.hash(&bytes), entry, room);
+    };
+    let mut table = Table::with_hashes(mixed);
+    let mut keys = 0;
+    while table.overflow_bytes == 0 {
+        add(&mut table, keys, 0);
+        keys += 1;
+    }
+    assert_eq!(table.segments, 1);
+    let full = table.heap_bytes();
+    while table.segments == 1 {
+        add(&mut table, keys, 0);
+        keys += 1;
+        let grown = table.heap_bytes() - full;
+        assert!(table.segments > 1 || grown <= 4096, "{grown} bytes");
+    }
+    let most = CAPACITY + PUT_OFF_ENTRIES + 1;
+    assert!((CAPACITY / 2..=most).contains(&(keys as usize)), "{keys}");
+    assert_eq!(table.overflow_bytes, 0, "the split made room for all");
+    table.assert_sound();
+
+    // Entries that go make room for those beside the buckets.
+    for room in [0, usize::MAX] {
+        let mut table = Table::with_hashes(mixed);
+        let count = (CAPACITY + PUT_OFF_ENTRIES / 2) as u32;
+        for key in 0..count {
+            add(&mut table, key, room);
+        }
+        let put_off = room == 0;
+        assert_eq!(
+            (table.segments, table.overflow_bytes > 0),
+            if put_off { (1, true) } else { (2, false) }
+        );
+        table.assert_sound();
+        for key in 0..count {
+            assert_eq!(table.value(key), Some(i64::from(key)));
+        }
+        for key in 0..count / 2 {
+            assert!(table.delete(key).is_some());
+            table.assert_sound();
+        }
+        assert_eq!(table.overflow_bytes, 0);
+        for key in 0..count {
+            assert_eq!(table.value(key).is_some(), key >= count / 2);
+        }
+    }
+
+    // A large one does not: the lists beside its buckets would cost time.
+    let mut table = Table::with_hashes(mixed);
+    for key in 0..100_000 {
+        add(&mut table, key, usize::MAX);
+    }
+    let segments = table.segments;
+    for key in 100_000..200_000 {
+        add(&mut table, key, 0);
+    }
+    assert!(table.segments > segments && table.overflow_bytes == 0);
+}
 
 #[test]
 fn an_entry_in_the_bucket_after_its_home_is_found_for_a_prefetch() {
