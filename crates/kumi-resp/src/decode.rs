@@ -233,6 +233,14 @@ impl Decoder {
         self.large.len()
     }
 
+    /// How many bytes of a large argument that is arriving are still to come, and for how many of them there is room.
+    pub fn large_missing(&self) -> (usize, usize) {
+        match self.bulk_len {
+            Some(len) if self.is_filling() => (self.large.missing(len), self.large.free()),
+            _ => (0, 0),
+        }
+    }
+
     /// Whether the buffer ends inside of a large argument, so that the next bytes belong into
     /// [`Decoder::large_room`].
     pub fn is_filling(&self) -> bool {

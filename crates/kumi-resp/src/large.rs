@@ -70,6 +70,11 @@ impl Large {
         len - self.filling.len()
     }
 
+    /// Bytes of it for which there is room already.
+    pub(crate) fn free(&self) -> usize {
+        self.filling.capacity() - self.filling.len()
+    }
+
     /// Room for more of the argument of `len` bytes. `None` when the system has no such memory.
     pub(crate) fn room(&mut self, len: usize) -> Option<&mut Vec<u8>> {
         let have = self.filling.len();

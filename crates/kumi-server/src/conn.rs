@@ -179,9 +179,14 @@ impl Input {
     /// What CLIENT LIST shows, and the memory of decoded arguments.
     pub(crate) fn usage(&self) -> InputUse {
         let large = self.decoder.large_bytes();
+        let (missing, room) = match self.decoder.large_missing() {
+            (0, _) => (self.need, self.free()),
+            large => large,
+        };
         InputUse {
             used: self.bytes.len() + large,
-            free: self.free(),
+            free: self.free() + self.decoder.large_missing().1,
+            announced: missing.saturating_sub(room),
             args: self.decoder.heap_bytes() - large,
         }
     }

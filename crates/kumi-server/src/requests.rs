@@ -42,7 +42,7 @@ impl Front {
         &mut self,
         engine: &mut EngineIo<'_>,
         key: SessionKey,
-        input: Box<Input>,
+        mut input: Box<Input>,
         received: Received,
     ) {
         let Some(conn) = self.conn(key) else {
@@ -62,6 +62,7 @@ impl Front {
                 if full || conn.ended {
                     self.list_unread(key);
                 }
+                input.need = input.need.saturating_sub(count);
                 engine.store.note_input(key, count, input.usage());
                 self.execute(engine, key, input);
             }
@@ -137,6 +138,7 @@ impl Front {
         input: &mut Input,
     ) -> (usize, Flow) {
         let mut at = 0;
+        input.need = 0;
         while at < input.bytes.len() {
             if input.decoder.is_between_requests() {
                 let flow;

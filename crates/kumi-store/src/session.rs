@@ -152,6 +152,9 @@ pub struct InputUse {
     pub used: usize,
     /// Room left in the buffer.
     pub free: usize,
+    /// Bytes that were announced, have not arrived, and for which no room is made yet. They count for the client, as in
+    /// Redis, which makes the room at once; they are no memory in use.
+    pub announced: usize,
     /// Bytes of the list of decoded arguments, and of inline words without their quotes.
     pub args: usize,
 }
@@ -200,6 +203,8 @@ pub(crate) struct Session {
     pub(crate) reply_buffer: ReplyBuffer,
     /// Its share of the total of all sessions' memory.
     pub(crate) counted_bytes: usize,
+    /// `input.announced` as it is part of the total of all sessions.
+    pub(crate) counted_announced: usize,
     pub(crate) commands: u64,
     /// Position in the stream of all writes behind its last one; 0 if it has written nothing.
     pub(crate) written: u64,
@@ -252,6 +257,7 @@ impl Session {
             input: InputUse::default(),
             reply_buffer: ReplyBuffer::new(now_ms),
             counted_bytes: 0,
+            counted_announced: 0,
             commands: 0,
             written: 0,
             bytes_in: 0,
@@ -285,6 +291,12 @@ impl Session {
         let texts = self.name.capacity() + self.lib_name.capacity() + self.lib_version.capacity();
         let input = self.input.used + self.input.free + self.input.args;
         size_of::<Self>() + input + queued + held + texts + self.name_bytes
+    }
+
+    /// The same with the bytes that are announced and still to come: what `tot-mem` shows and `maxmemory-clients` limits, but
+    /// for the output.
+    pub(crate) fn claimed_bytes(&self) -> usize {
+        self.heap_bytes().saturating_add(self.input.announced)
     }
 
     /// Whether the answer of a wait that ends now is wanted. The command it belongs to is over.

@@ -426,10 +426,10 @@ impl Store {
         self.waiting_bytes = outputs.waiting_bytes();
     }
 
-    /// What `maxmemory-clients` bounds: what sessions hold, and all that waits for them. As in Redis a value counts for
-    /// each client that it waits for.
+    /// What `maxmemory-clients` bounds: what sessions hold or have announced, and all that waits for them. As in Redis a
+    /// value counts for each client that it waits for.
     fn limited_client_bytes(&self) -> usize {
-        self.clients.bytes() + self.waiting_bytes
+        self.clients.claimed_bytes() + self.waiting_bytes
     }
 
     /// Puts a session on the list of those with output, and checks its limit.

@@ -79,6 +79,8 @@ pub(crate) struct Clients {
     pub(crate) reply_buffers: ResizePolicy,
     /// What all sessions hold, as of each one's last run.
     bytes: usize,
+    /// What was announced to all sessions and has not arrived, as of each one's last run.
+    announced: usize,
     /// When the log last said that a client speaks HTTP, in nanoseconds of the steady clock.
     http_logged_ns: Option<u64>,
 }
@@ -111,6 +113,7 @@ impl Clients {
         self.monitors.retain(|&other| other != key);
         let session = self.sessions.remove(key)?;
         self.bytes -= session.counted_bytes;
+        self.announced -= session.counted_announced;
         Some(session)
     }
 
@@ -119,17 +122,24 @@ impl Clients {
         self.bytes
     }
 
+    /// The same with what was announced and has not arrived.
+    pub(crate) fn claimed_bytes(&self) -> usize {
+        self.bytes + self.announced
+    }
+
     /// Brings a session's share of the total up to date.
     #[inline]
     pub(super) fn count_bytes(&mut self, key: SessionKey) {
         if let Some(session) = self.sessions.get_mut(key) {
-            let bytes = if session.hidden {
-                0
+            let (bytes, announced) = if session.hidden {
+                (0, 0)
             } else {
-                session.heap_bytes()
+                (session.heap_bytes(), session.input.announced)
             };
             self.bytes = self.bytes - session.counted_bytes + bytes;
             session.counted_bytes = bytes;
+            self.announced = self.announced - session.counted_announced + announced;
+            session.counted_announced = announced;
         }
     }
 
@@ -304,8 +314,8 @@ mod tests {
         let before = lab.store.clients.bytes();
         let input = InputUse {
             used: 1000,
-            free: 0,
             args: 1_000_000,
+            ..InputUse::default()
         };
         lab.store.note_leftover(lab.client, input);
         assert!(lab.store.clients.bytes() >= before + 1_001_000);

@@ -289,7 +289,7 @@ impl Store {
             .filter(|session| !session.no_evict && !session.closing)
             .map(|session| {
                 let output = outputs.usage(session.key).memory;
-                (session.heap_bytes() + output, session.key)
+                (session.claimed_bytes() + output, session.key)
             })
             .collect();
         evictable.sort_unstable();

@@ -241,7 +241,7 @@ fn clients_are_counted_as_they_come_wait_and_pile_up() {
         InputUse {
             used: 300,
             free: 20,
-            args: 0,
+            ..InputUse::default()
         },
     );
     lab.run("CONFIG SET maxclients 77");
