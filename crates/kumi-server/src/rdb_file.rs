@@ -53,6 +53,12 @@ pub(crate) fn load(front: &mut Front, engine: &mut EngineIo<'_>) -> Result<bool,
     let loaded = match loaded {
         // The server was asked to stop.
         Err(LoadError::Stopped) => return Ok(false),
+        Err(LoadError::Damaged(error)) => {
+            return Err(ServerError::Damaged {
+                path: path.clone(),
+                error,
+            });
+        }
         loaded => loaded.map_err(|error| failed(error.to_string()))?,
     };
     engine

@@ -79,6 +79,14 @@ pub enum ServerError {
         /// What is wrong with it, and where.
         error: String,
     },
+    /// The content of the RDB file is damaged. The file is as it was.
+    #[error("Fatal error loading the DB: the data in {path} cannot be loaded: {error}")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it, and where.
+        error: String,
+    },
     /// The append-only file cannot be written, and `appendfsync always` asks for it before each reply. The replies to
     /// writes that are not in the file were not sent.
     #[error("the append-only file cannot be written")]

@@ -2,6 +2,7 @@
 
 use crate::config_file;
 use crate::program::{Program, ProgramError};
+use crate::server::ServerError;
 use anyhow::{Result, bail};
 use kumi_store::config::parse_command_line;
 use kumi_store::{KUMI_VERSION, REDIS_VERSION};
@@ -74,8 +75,12 @@ fn start(args: &[Vec<u8>]) -> Result<()> {
         Ok(()) => Ok(()),
         Err(error) => {
             let is_port = matches!(&error, ProgramError::Listen(listen) if listen.address.ends_with(&format!(":{port}")));
+            let is_damage = matches!(&error, ProgramError::Server(ServerError::Damaged { .. }));
             let error = anyhow::Error::new(error);
             tracing::error!("{error:#}");
+            if is_damage {
+                tracing::error!("Terminating server after rdb file reading failure.");
+            }
             if is_port {
                 // In Redis's words: scripts that start servers on any free port look for them.
                 tracing::error!("Failed listening on port {port} (tcp), aborting.");

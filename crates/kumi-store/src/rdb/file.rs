@@ -18,7 +18,10 @@
 use super::decode::module_name;
 use super::read::FileInput;
 use super::value::{Builder, Built, ValueLimits, write_value};
-use super::{Compression, MAX_VERSION, RdbError, Reader, WRITTEN_VERSION, Writer, decode, kind};
+use super::{
+    Compression, MAX_VERSION, RdbError, Reader, WRITTEN_VERSION, Writer, decode, kind,
+    structure_name,
+};
 use crate::crc64;
 use crate::keyspace::{StringRef, ValueRef};
 use std::io::{self, Read, Write};
@@ -60,7 +63,12 @@ pub(crate) enum Reason {
     #[error("RDB version {0} is not supported; versions 1 to {MAX_VERSION} are{hint}", hint = hint(*.0))]
     Version(u16),
     #[error("key '{key}': {error}")]
-    Value { key: String, error: RdbError },
+    Value {
+        key: String,
+        /// What the value consists of, in the words of Redis's log.
+        structure: &'static str,
+        error: RdbError,
+    },
     #[error("{0}")]
     Format(RdbError),
     #[error("RDB CRC error: the checksum is {found:#018x}, but the bytes give {expected:#018x}")]
@@ -70,6 +78,57 @@ pub(crate) enum Reason {
     /// What a module saved beside the keys: the next save would lose it.
     #[error("The RDB file contains AUX module data I can't load: no matching module '{0}'")]
     ModuleAux(String),
+}
+
+impl FileError {
+    /// Whether the content of an RDB file is damaged. A file of another format or version is not.
+    pub(crate) fn is_damage(&self) -> bool {
+        matches!(
+            self.reason,
+            Reason::Value { .. } | Reason::Format(_) | Reason::Checksum { .. }
+        )
+    }
+
+    /// Writes the lines that redis-server's log has for it, in its words but for the line of its source.
+    pub(crate) fn log(&self) {
+        let offset = self.offset;
+        let internal = |reason: String| {
+            tracing::warn!("Internal error in RDB reading offset {offset} -> {reason}");
+        };
+        match &self.reason {
+            Reason::Magic => tracing::warn!("Wrong signature trying to load DB from file"),
+            Reason::Version(version) => {
+                tracing::warn!("Can't handle RDB format version {version}");
+            }
+            Reason::Checksum { found, expected } => {
+                tracing::warn!(
+                    "Wrong RDB checksum expected: ({expected:x}) but got ({found:x}). Aborting now."
+                );
+                internal("RDB CRC error".into());
+            }
+            Reason::Format(RdbError::Truncated | RdbError::Io(_))
+            | Reason::Value {
+                error: RdbError::Truncated | RdbError::Io(_),
+                ..
+            } => {
+                tracing::warn!("Short read or OOM loading DB. Unrecoverable error, aborting now.");
+                internal("Unexpected EOF reading RDB file".into());
+            }
+            Reason::Value {
+                error: RdbError::UnknownType(kind),
+                ..
+            } => internal(format!("Unknown RDB encoding type {kind}")),
+            Reason::Value {
+                error: RdbError::Module(_),
+                ..
+            } => {}
+            Reason::Value { structure, .. } => {
+                internal(format!("{structure} integrity check failed."));
+            }
+            Reason::Format(error) => internal(error.to_string()),
+            Reason::OldFunctions | Reason::ModuleAux(_) => {}
+        }
+    }
 }
 
 /// Which server writes a version that is not supported.
@@ -161,9 +220,9 @@ impl<R: Read> FileReader<R> {
         verify: bool,
     ) -> Result<Self, FileError> {
         let mut reader = Reader::new(FileInput::new(source));
-        let header = reader.array::<9>().ok();
-        let version = header.and_then(|header| version_of(&header));
-        let Some(version) = version else {
+        let header = reader.array::<9>();
+        let header = header.map_err(|error| at(0, Reason::Format(error)))?;
+        let Some(version) = version_of(&header) else {
             return Err(at(0, Reason::Magic));
         };
         if !(1..=MAX_VERSION).contains(&version) {
@@ -189,6 +248,11 @@ impl<R: Read> FileReader<R> {
     /// Bytes read so far.
     pub(crate) fn offset(&self) -> u64 {
         self.reader.input().offset()
+    }
+
+    /// Keys left out so far because their collections have no elements.
+    pub(crate) fn empty_keys(&self) -> u64 {
+        self.empty_keys
     }
 
     /// The next item, none at the end of the file. After an error nothing more can be read.
@@ -232,12 +296,12 @@ impl<R: Read> FileReader<R> {
                     }))));
                 }
                 Err(RdbError::Empty) => self.note_empty(),
-                Err(error) => return Err(at_key(start, &self.key, error)),
+                Err(error) => return Err(at_key(start, &self.key, kind, error)),
             }
         };
         let key = &self.key;
         let value = self.reader.string();
-        let value = value.map_err(|error| at_key(start, key, error))?;
+        let value = value.map_err(|error| at_key(start, key, kind::STRING, error))?;
         Ok(Some(Part::Text(TextKey { head, key, value })))
     }
 
@@ -287,10 +351,6 @@ impl<R: Read> FileReader<R> {
                 opcode::END => {
                     self.ended = true;
                     self.check_end()?;
-                    if self.empty_keys > EMPTY_KEYS_LOGGED {
-                        let keys = self.empty_keys;
-                        tracing::warn!(keys, "keys of empty collections were left out");
-                    }
                 }
                 kind => return Ok(Next::Key(head, kind, start)),
             }
@@ -301,8 +361,7 @@ impl<R: Read> FileReader<R> {
         self.empty_keys += 1;
         if self.empty_keys <= EMPTY_KEYS_LOGGED {
             let key = self.key.escape_ascii();
-            let db = self.db;
-            tracing::warn!("rdbLoadObject skipping empty key: {key} of database {db}");
+            tracing::info!("rdbLoadObject skipping empty key: {key}");
         }
     }
 
@@ -324,9 +383,17 @@ fn at(offset: u64, reason: Reason) -> FileError {
     FileError { offset, reason }
 }
 
-fn at_key(offset: u64, key: &[u8], error: RdbError) -> FileError {
+fn at_key(offset: u64, key: &[u8], kind: u8, error: RdbError) -> FileError {
     let key = key.escape_ascii().to_string();
-    at(offset, Reason::Value { key, error })
+    let structure = structure_name(kind);
+    at(
+        offset,
+        Reason::Value {
+            key,
+            structure,
+            error,
+        },
+    )
 }
 
 /// The version in a header, if it is one.

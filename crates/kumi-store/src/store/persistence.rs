@@ -26,6 +26,9 @@ pub enum LoadError {
     /// The file is not what it should be.
     #[error("{0}")]
     File(String),
+    /// The file is an RDB file of a known version, and its content is damaged.
+    #[error("{0}")]
+    Damaged(String),
     /// Loading was ended.
     #[error("loading was ended")]
     Stopped,
@@ -41,7 +44,10 @@ pub enum LoadError {
 
 impl From<FileError> for LoadError {
     fn from(error: FileError) -> Self {
-        Self::File(error.to_string())
+        match error.is_damage() {
+            true => Self::Damaged(error.to_string()),
+            false => Self::File(error.to_string()),
+        }
     }
 }
 
@@ -53,6 +59,8 @@ pub struct Loaded {
     pub keys: u64,
     /// Keys whose deadline had passed, which were left out.
     pub expired: u64,
+    /// Keys of collections without elements, which old servers could save by mistake. They were left out.
+    pub empty: u64,
     /// Libraries of functions, for [`Store::load_libraries`].
     pub libraries: Vec<Box<[u8]>>,
     /// The version of the file.
@@ -98,7 +106,8 @@ impl Store {
             1
         };
         let (verify, seed) = (settings.rdbchecksum, self.keyspace.keys(0, 0, false).seed());
-        let mut file = FileReader::new(source, limits, seed, verify)?;
+        let file = FileReader::new(source, limits, seed, verify);
+        let mut file = file.inspect_err(FileError::log)?;
         let mut loaded = Loaded {
             version: file.version(),
             ..Loaded::default()
@@ -111,7 +120,7 @@ impl Store {
             usize::try_from(loading.total_bytes).unwrap_or(usize::MAX) / FEWEST_KEY_BYTES
         });
         let mut batch = LoadBatch::default();
-        while let Some(part) = file.next_part()? {
+        while let Some(part) = file.next_part().inspect_err(FileError::log)? {
             let added = match part {
                 Part::Item(Item::Aux(name, value)) => {
                     if *name == *b"redis-ver" {
@@ -167,9 +176,13 @@ impl Store {
         })?;
         self.saves.changes = self.keyspace.dirty;
         (self.saves.loaded, self.saves.loaded_expired) = (loaded.keys, loaded.expired);
-        loaded.bytes = file.offset();
+        (loaded.bytes, loaded.empty) = (file.offset(), file.empty_keys());
+        let empty = match loaded.empty {
+            0 => String::new(),
+            empty => format!(", empty keys skipped: {empty}"),
+        };
         tracing::info!(
-            "Done loading RDB, keys loaded: {}, keys expired: {}.",
+            "Done loading RDB, keys loaded: {}, keys expired: {}{empty}.",
             loaded.keys,
             loaded.expired
         );

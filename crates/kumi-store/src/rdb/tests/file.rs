@@ -15,7 +15,8 @@ fn load(bytes: &[u8]) -> Result<(Lab, crate::Loaded), String> {
 #[test]
 fn what_is_no_file_is_refused_with_its_reason() {
     for (bytes, reason) in [
-        (&b""[..], "at byte 0: not an RDB file"),
+        (&b""[..], "at byte 0: the input ends inside a value"),
+        (b"REDIS00", "at byte 0: the input ends inside a value"),
         (b"hello, world", "at byte 0: not an RDB file"),
         (b"REDIS00x1", "at byte 0: not an RDB file"),
         (
@@ -49,7 +50,8 @@ fn what_is_no_file_is_refused_with_its_reason() {
 #[test]
 fn empty_collections_are_left_out() {
     let empty_ziplist = b"\x0b\x0b\0\0\0\x0a\0\0\0\0\0\xff";
-    let values: [&[u8]; 7] = [
+    let empty_listpack = b"\x07\x07\0\0\0\0\0\xff";
+    let values: [&[u8]; 13] = [
         b"\x01\x01e\x00",
         b"\x02\x01e\x00",
         b"\x04\x01e\x00",
@@ -57,6 +59,12 @@ fn empty_collections_are_left_out() {
         b"\x0e\x01e\x00",
         &[b"\x0e\x01e\x01", &empty_ziplist[..]].concat(),
         &[b"\x0d\x01e", &empty_ziplist[..]].concat(),
+        b"\x03\x01e\x00",
+        &[b"\x0a\x01e", &empty_ziplist[..]].concat(),
+        &[b"\x0c\x01e", &empty_ziplist[..]].concat(),
+        &[b"\x10\x01e", &empty_listpack[..]].concat(),
+        &[b"\x11\x01e", &empty_listpack[..]].concat(),
+        b"\x12\x01e\x00",
     ];
     // A deadline before an empty collection is not the next key's.
     let deadline = b"\xfc\x00\x00\x00\x00\x00\x00\x00\x01";
@@ -68,7 +76,8 @@ fn empty_collections_are_left_out() {
             b"\x00\x01b\x012\xff\0\0\0\0\0\0\0\0",
         ]
         .concat();
-        let (mut lab, _) = load(&file).expect("it loads");
+        let (mut lab, loaded) = load(&file).expect("it loads");
+        assert_eq!(loaded.empty, 1);
         lab.check(&[
             ("DBSIZE", ":2\r\n"),
             ("GET b", "$1\r\n2\r\n"),
