@@ -20,6 +20,8 @@ pub(crate) struct Appender {
     seed: u64,
     /// The second that the last `#TS` line named.
     stamped_s: u64,
+    /// The file holds nothing but the line that opens it.
+    fresh: bool,
     head: Vec<u8>,
     mark: Vec<u8>,
 }
@@ -49,17 +51,47 @@ impl Appender {
             noted: 0,
             seed,
             stamped_s: 0,
+            fresh: false,
             head: Vec::new(),
             mark: Vec::new(),
         };
-        let mut line = Vec::new();
-        mark::open_line(&mut line, seed);
-        appender.file.append(&mut [IoSlice::new(&line)])?;
-        appender.position += line.len() as u64;
+        appender.write_open(None)?;
+        appender.fresh = len == 0;
         // The group proves to a reader that everything before it was synced.
         appender.append(&Writes::default(), len, None)?;
         appender.file.sync()?;
         Ok(appender)
+    }
+
+    /// Has a file without any group begin with the time, as Redis has it: it is the first line, before the one that opens
+    /// the file. Everything is synced when this returns.
+    ///
+    /// # Errors
+    /// The file may hold nothing. The next group then begins with the line that opens it.
+    pub(crate) fn stamp(&mut self, unix_s: u64) -> io::Result<()> {
+        if !self.fresh || self.stamped_s != 0 {
+            return Ok(());
+        }
+        self.file.truncate(0)?;
+        self.position = 0;
+        self.write_open(Some(unix_s))?;
+        self.file.sync()
+    }
+
+    /// Appends the line that opens the file, behind the time if that is given.
+    fn write_open(&mut self, unix_s: Option<u64>) -> io::Result<()> {
+        let mut lines = Vec::new();
+        if let Some(unix_s) = unix_s {
+            mark::time_line(&mut lines, unix_s);
+        }
+        mark::open_line(&mut lines, self.seed);
+        if let Err(error) = self.file.append(&mut [IoSlice::new(&lines)]) {
+            let _ = self.file.truncate(self.position);
+            return Err(error);
+        }
+        self.position += lines.len() as u64;
+        self.stamped_s = unix_s.unwrap_or(self.stamped_s);
+        Ok(())
     }
 
     /// The file, for the thread that syncs it.
@@ -93,6 +125,10 @@ impl Appender {
         if self.head.is_empty() && body.is_empty() {
             return Ok(());
         }
+        if self.position == 0 {
+            self.write_open(None)?;
+        }
+        self.fresh = false;
         self.mark.clear();
         let pieces = || iter::once(self.head.as_slice()).chain(body.parts());
         mark::end_pieces(&mut self.mark, self.seed, pieces());
@@ -201,6 +237,26 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_file_without_groups_can_be_made_to_begin_with_the_time() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("increment");
+        let mut appender = Appender::create(&Disk, &path).unwrap();
+        appender.stamp(5).unwrap();
+        appender.stamp(6).unwrap();
+        let short = SharedBytes::new(b"short".to_vec());
+        appender
+            .append(&writes(&[short]), appender.position(), Some(5))
+            .unwrap();
+        // Not any more: there is a group.
+        appender.stamp(7).unwrap();
+        let file = fs::read(&path).unwrap();
+        assert!(file.starts_with(b"#TS:5\r\n#K:open:"));
+        let stamps = file.windows(4).filter(|bytes| bytes == b"#TS:").count();
+        assert_eq!(stamps, 1);
+        assert_eq!(scan_bytes(&file), Some(appender.position()));
+    }
+
     /// A file on a disk that has room for so many bytes.
     #[derive(Debug)]
     struct SmallFile {
@@ -246,6 +302,7 @@ mod tests {
             noted: 0,
             seed: 7,
             stamped_s: 0,
+            fresh: false,
             head: Vec::new(),
             mark: Vec::new(),
         };

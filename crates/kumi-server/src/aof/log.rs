@@ -90,6 +90,8 @@ pub(crate) struct Log {
     told: u64,
     /// Position in the increment up to which it is synced.
     pub(super) synced_position: u64,
+    /// The time when writes were last taken.
+    unix_s: u64,
     last_sync_ns: u64,
     postponed_ns: Option<u64>,
     /// Bytes of the files before the increment that is written to.
@@ -177,6 +179,7 @@ impl Log {
             synced: start.stream,
             told: start.stream,
             synced_position: 0,
+            unix_s: now.unix_us / 1_000_000,
             last_sync_ns: now.mono_ns,
             postponed_ns: None,
             earlier_bytes: 0,
@@ -222,16 +225,31 @@ impl Log {
         Ok(())
     }
 
-    pub(super) fn take_appender(&mut self, appender: Appender) {
+    pub(super) fn take_appender(&mut self, mut appender: Appender) {
+        self.stamp(&mut appender);
         self.synced_position = appender.position();
         self.generation += 1;
         self.appender = Some(appender);
         self.synced = self.written;
     }
 
+    /// Has an increment without writes begin with the time, if lines with the time are wanted.
+    fn stamp(&self, appender: &mut Appender) {
+        if self.policy.timestamps
+            && let Err(error) = appender.stamp(self.unix_s)
+        {
+            tracing::warn!("the append-only file could not begin with the time: {error}");
+        }
+    }
+
     /// Takes over changed directives.
     pub(crate) fn configure(&mut self, settings: &Settings) {
         self.policy = Policy::of(settings);
+        if let Some(mut appender) = self.appender.take() {
+            self.stamp(&mut appender);
+            self.synced_position = self.synced_position.min(appender.position());
+            self.appender = Some(appender);
+        }
         let keeps = settings.aof_keep_history;
         let kept = self.keeps_history.swap(keeps, Ordering::Relaxed);
         // A rewrite removes them at its end: until then no other manifest may be written.
@@ -272,6 +290,7 @@ impl Log {
         outputs: &mut Outputs,
         now: Now,
     ) -> io::Result<()> {
+        self.unix_s = now.unix_us / 1_000_000;
         if let Err(error) = self.take_sync_result() {
             if self.policy.fsync == Fsync::Always {
                 return Err(error);
