@@ -56,10 +56,31 @@ mod tests {
         }
     }
 
+    /// A line without its comment.
+    fn without_comment(line: &str) -> String {
+        match (line.split_once("/*"), line.split_once("*/")) {
+            (Some((before, _)), Some((_, after))) => format!("{before}/**/{after}"),
+            _ => line.to_string(),
+        }
+    }
+
+    #[test]
+    fn comments_in_japanese_hints_are_japanese() {
+        let is_japanese = |text: &str| text.chars().any(|character| character > '\u{3000}');
+        for test in (1..=steps::LAST).flat_map(steps::of) {
+            for number in 1..=COUNT {
+                let text = hint(test.step, test.topic, number, Lang::Ja).unwrap();
+                for comment in text.split("/*").skip(1).filter_map(|rest| rest.split("*/").next()) {
+                    assert!(is_japanese(comment), "step {} {} {number}: {comment}", test.step, test.topic);
+                }
+            }
+        }
+    }
+
     #[test]
     fn the_two_languages_show_the_same_code() {
         let code = |text: String| -> Vec<String> {
-            text.lines().filter(|line| line.starts_with("    ")).map(|line| line.to_string()).collect()
+            text.lines().filter(|line| line.starts_with("    ")).map(without_comment).collect()
         };
         for test in (1..=steps::LAST).flat_map(steps::of) {
             for number in 1..=COUNT {

@@ -6,7 +6,10 @@ use std::path::PathBuf;
 use crate::lang::Lang;
 use crate::server::Server;
 use crate::steps::{self, Context, Test};
-use crate::wire::Failure;
+use crate::wire::{Ending, Failure};
+
+/// The first step whose code takes a lock.
+const FIRST_LOCK_STEP: u8 = 3;
 
 /// The server under test.
 pub enum Target {
@@ -132,8 +135,18 @@ pub fn explain(red: &Red, lang: Lang) -> Vec<String> {
             Lang::Ja => format!("      サーバが終了しました。ログの最後の行: {line}"),
         });
     }
+    let known = red.todo.is_some() || red.panic.is_some() || red.ended.is_some();
     lines.extend(red.failure.lines(lang).into_iter().map(|line| format!("      {line}")));
     lines.push(format!("      → {}", red.test.nudge(lang)));
+    if red.failure.ending == Ending::Silence && red.test.step >= FIRST_LOCK_STEP && !known {
+        lines.push(format!(
+            "      → {}",
+            lang.pick(
+                "No reply at all? Perhaps a lock is taken twice: a second `self.store()` waits for ever while the first guard lives.",
+                "応答がまったくないときは、ロックの二重取得を疑ってください。最初のガードが生きているあいだに `self.store()` をもう一度呼ぶと、永久に待ちます。",
+            )
+        ));
+    }
     lines
 }
 

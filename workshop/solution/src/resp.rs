@@ -5,7 +5,7 @@
 //! en: *2\r\n          an array of 2
 //! en: $3\r\nGET\r\n   a bulk string of 3 bytes
 //! en: $3\r\nfoo\r\n   a bulk string of 3 bytes
-//! ja: *2\r\n          2 語の配列
+//! ja: *2\r\n          2 要素の配列
 //! ja: $3\r\nGET\r\n   3 バイトの Bulk String
 //! ja: $3\r\nfoo\r\n   3 バイトの Bulk String
 //! ```

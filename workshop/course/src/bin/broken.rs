@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Every fault there is.
-const FAULTS: [&str; 16] = [
+const FAULTS: [&str; 17] = [
     "none",
     "closes-early",
     "forgets-crlf",
@@ -22,6 +22,7 @@ const FAULTS: [&str; 16] = [
     "case-sensitive",
     "wrong-null",
     "no-value-limit",
+    "locks-twice",
     "ignores-expiry",
     "truncates-ttl",
     "incr-drops-ttl",
@@ -165,6 +166,10 @@ impl Broken {
                 Ok(b"+OK\r\n".to_vec())
             }
             (b"INCR", [key]) => {
+                if self.has("locks-twice") {
+                    // It waits for itself.
+                    drop(self.data.lock());
+                }
                 check_limits(&data, key, b"", false)?;
                 let entry = data.entry(key.clone()).or_insert(Entry { value: b"0".to_vec(), deadline: None });
                 let number = integer(&entry.value)?.checked_add(1).ok_or("value is not an integer or out of range")?;

@@ -1,12 +1,54 @@
 //! `diff N`: the learner's files beside the model answer, line by line, where they differ.
 
+use std::fs::File;
+use std::io::IsTerminal;
+use std::process::Command;
+
 use super::arguments::Arguments;
 use super::{Mini, step_argument};
 use crate::files;
 use crate::generate::Stage;
 
-/// Columns of one side.
+/// Columns of one side if nothing is known of the terminal.
 const WIDTH: usize = 58;
+/// The fewest columns of one side.
+const NARROWEST: usize = 24;
+/// Columns between the two sides.
+const BETWEEN: usize = 3;
+
+/// How wide the two sides are.
+#[derive(Clone, Copy)]
+struct Widths {
+    left: usize,
+    /// None: lines are not cut.
+    right: Option<usize>,
+}
+
+impl Widths {
+    fn of(columns: Option<usize>) -> Widths {
+        match columns.map(|columns| (columns.saturating_sub(BETWEEN) / 2).max(NARROWEST)) {
+            Some(side) => Widths { left: side, right: Some(side) },
+            None => Widths { left: WIDTH, right: None },
+        }
+    }
+
+    fn row(self, left: &str, mark: &str, right: &str) -> String {
+        let right = self.right.map_or(right.to_string(), |width| fit(right, width).0);
+        format!("{} {mark} {right}", pad(left, self.left))
+    }
+}
+
+/// The columns of the terminal that is written to: `COLUMNS`, or what the terminal says.
+fn terminal_columns() -> Option<usize> {
+    let given = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    if given.is_some() {
+        return given;
+    }
+    let terminal = std::io::stdout().is_terminal().then(|| File::open("/dev/tty").ok()).flatten()?;
+    let size = Command::new("stty").arg("size").stdin(terminal).output().ok()?;
+    let size = String::from_utf8_lossy(&size.stdout).into_owned();
+    size.split_whitespace().nth(1)?.parse().ok().filter(|columns| *columns > 0)
+}
 
 pub(super) fn diff(mini: &Mini, arguments: &mut Arguments) -> Result<bool, String> {
     let word = arguments.word().ok_or(super::arguments::USAGE)?;
@@ -14,6 +56,7 @@ pub(super) fn diff(mini: &Mini, arguments: &mut Arguments) -> Result<bool, Strin
     arguments.end()?;
     mini.started()?;
     let stage = Stage { step, lang: mini.lang, short: mini.state.short() };
+    let widths = Widths::of(terminal_columns());
     let mut differs = false;
     for (name, model) in files::sources(stage)?.into_iter().filter(|(name, _)| name.starts_with("src/")) {
         let theirs = std::fs::read_to_string(mini.folder.join(&name)).unwrap_or_default();
@@ -23,15 +66,18 @@ pub(super) fn diff(mini: &Mini, arguments: &mut Arguments) -> Result<bool, Strin
         }
         differs = true;
         let (left, right) = (mini.lang.pick("yours", "自分のコード"), mini.lang.pick("model answer", "模範解答"));
-        println!("\n{name}\n{} │ {right}", pad(left));
+        println!("\n{name}\n{}", widths.row(left, "│", right));
         for index in shown(&rows) {
             match index {
                 Some(index) => {
                     let (left, right) = &rows[index];
                     let mark = if left == right { "│" } else { "┃" };
-                    println!("{} {mark} {}", pad(left.as_deref().unwrap_or("")), right.as_deref().unwrap_or(""));
+                    println!(
+                        "{}",
+                        widths.row(left.as_deref().unwrap_or(""), mark, right.as_deref().unwrap_or("")).trim_end()
+                    );
                 }
-                None => println!("{} ┆", pad("  ...")),
+                None => println!("{} ┆", pad("  ...", widths.left)),
             }
         }
     }
@@ -119,22 +165,28 @@ fn shown(rows: &[Row]) -> Vec<Option<usize>> {
     shown
 }
 
-/// Cut, with `…` at the cut, or filled to the width of a side. Wide characters count as two columns.
-fn pad(text: &str) -> String {
+/// The text, cut with `…` at the cut if it is wider than this, and how many columns it takes. Wide characters count as two.
+fn fit(text: &str, width: usize) -> (String, usize) {
     let width_of = |character: char| if character > '\u{2e80}' { 2 } else { 1 };
-    let fits = text.chars().map(width_of).sum::<usize>() <= WIDTH;
-    let (mut padded, mut columns) = (String::new(), 0);
+    let fits = text.chars().map(width_of).sum::<usize>() <= width;
+    let (mut fitted, mut columns) = (String::new(), 0);
     for character in text.chars() {
-        let width = width_of(character);
-        if !fits && columns + width >= WIDTH {
-            padded.push('…');
+        let character_width = width_of(character);
+        if !fits && columns + character_width >= width {
+            fitted.push('…');
             columns += 1;
             break;
         }
-        padded.push(character);
-        columns += width;
+        fitted.push(character);
+        columns += character_width;
     }
-    padded + &" ".repeat(WIDTH - columns)
+    (fitted, columns)
+}
+
+/// Cut or filled to this many columns.
+fn pad(text: &str, width: usize) -> String {
+    let (fitted, columns) = fit(text, width);
+    fitted + &" ".repeat(width - columns)
 }
 
 #[cfg(test)]
@@ -157,8 +209,17 @@ mod tests {
     fn far_equal_lines_are_left_out() {
         let rows = side_by_side(&lines("a b c d e f g"), &lines("a b c d e f h"));
         assert_eq!(shown(&rows).first(), Some(&Some(4)));
-        assert_eq!(pad("あ").chars().count(), WIDTH - 1);
-        assert_eq!(pad(&"x".repeat(WIDTH)), "x".repeat(WIDTH));
-        assert_eq!(pad(&"x".repeat(WIDTH + 1)), format!("{}…", "x".repeat(WIDTH - 1)));
+    }
+
+    #[test]
+    fn a_side_is_cut_or_filled_to_its_width() {
+        for width in [30, WIDTH] {
+            assert_eq!(pad("あ", width).chars().count(), width - 1);
+            assert_eq!(pad(&"x".repeat(width), width), "x".repeat(width));
+            assert_eq!(pad(&"x".repeat(width + 1), width), format!("{}…", "x".repeat(width - 1)));
+        }
+        let row = Widths::of(Some(63)).row("a", "│", &"x".repeat(50));
+        assert_eq!(row.chars().count(), 63);
+        assert_eq!(Widths::of(Some(5)).left, NARROWEST);
     }
 }

@@ -12,7 +12,7 @@ pub(super) fn text(lang: Lang) -> String {
                           copy the skeleton to workshop/mini
   test [N] [--only] [--unit] [--seed S] [--against HOST:PORT]
                           test steps 1 to N (without N: all up to the first red one)
-  hint N                  a hint for step N; each call says more, three in all
+  hint [N]                a hint for step N (without N: for the step you are at); each call says more, three in all
   progress                a bar, and what is next
   watch                   test again on every save (Ctrl+C ends it)
   run [--port PORT]       start your server (port 6379; Ctrl+C stops it)
@@ -28,7 +28,7 @@ pub(super) fn text(lang: Lang) -> String {
                           雛形を workshop/mini にコピーする
   test [N] [--only] [--unit] [--seed S] [--against HOST:PORT]
                           ステップ 1〜N をテストする（N を省略すると、最初に失敗するまで全部）
-  hint N                  ステップ N のヒント。呼ぶたびに詳しくなり、全部で 3 つ
+  hint [N]                ステップ N のヒント（N を省略すると今のステップ）。呼ぶたびに詳しくなり、全部で 3 つ
   progress                進み具合と、次にすること
   watch                   保存するたびにテストする（Ctrl+C で終了）
   run [--port PORT]       自分のサーバを起動する（ポート 6379、Ctrl+C で停止）

@@ -1,6 +1,7 @@
 //! `test`, `hint`, `progress`, `watch` and `run`.
 
-use std::net::ToSocketAddrs;
+use std::io::ErrorKind;
+use std::net::{TcpListener, ToSocketAddrs};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -82,19 +83,31 @@ fn unit_tests(mini: &Mini, last: Option<u8>) -> Result<bool, String> {
     command.status().map(|status| status.success()).map_err(|error| format!("cargo: {error}"))
 }
 
-/// The next hint for the first red test of a step.
+/// The next hint for the first red test of a step; without a step, of the one that the learner is at.
 pub(super) fn hint(mini: &mut Mini, arguments: &mut Arguments) -> Result<bool, String> {
-    let word = arguments.word().ok_or(super::arguments::USAGE)?;
-    let step = step_argument(&word, mini.lang)?;
+    let asked = arguments.word().map(|word| step_argument(&word, mini.lang)).transpose()?;
     arguments.end()?;
-    let Some(outcome) = mini.run_tests(vec![step], 1, |_| ())? else { return Ok(false) };
+    let steps = asked.map_or_else(|| (1..=steps::LAST).collect(), |step| vec![step]);
+    let Some(outcome) = mini.run_tests(steps, 1, |_| ())? else { return Ok(false) };
     let Some(red) = outcome.red else {
         println!(
             "{}",
-            mini.lang.pick("This step is green: no hint needed.", "このステップは成功しています。ヒントは不要です。")
+            match asked {
+                Some(_) => mini
+                    .lang
+                    .pick("This step is green: no hint needed.", "このステップは成功しています。ヒントは不要です。"),
+                None => mini.lang.pick(
+                    "All seven steps are green: no hint needed.",
+                    "7 つのステップがすべて成功しています。ヒントは不要です。"
+                ),
+            }
         );
         return Ok(true);
     };
+    let step = red.test.step;
+    if asked.is_none() {
+        println!("{} {step}: {}", mini.lang.pick("Step", "ステップ"), steps::title(step, mini.lang));
+    }
     if let Some((missing, file)) = red.todo.as_ref().filter(|(missing, _)| *missing < step) {
         println!(
             "{}",
@@ -204,11 +217,39 @@ fn newest(folder: &Path) -> (Option<SystemTime>, usize) {
 /// Builds and runs the learner's server in the foreground.
 pub(super) fn run(mini: &Mini, arguments: &mut Arguments) -> Result<bool, String> {
     let port = arguments.option("--port")?.unwrap_or_else(|| "6379".to_string());
+    let number: u16 = port.parse().map_err(|_| format!("--port: {port}"))?;
     arguments.end()?;
+    if is_taken(number) {
+        return Err(taken(number, mini.lang));
+    }
     let Some(binary) = mini.build()? else { return Ok(false) };
     let mut command = std::process::Command::new(binary);
     command.args(["--port", &port]).env("RUST_BACKTRACE", "0");
     replace_by(command)
+}
+
+fn is_taken(port: u16) -> bool {
+    let bound = TcpListener::bind(("127.0.0.1", port));
+    bound.is_err_and(|error| error.kind() == ErrorKind::AddrInUse)
+}
+
+/// What to do about a port that another server uses.
+fn taken(port: u16, lang: Lang) -> String {
+    let free = (port.saturating_add(1)..=u16::MAX).find(|port| !is_taken(*port)).unwrap_or(0);
+    match lang {
+        Lang::En => format!(
+            "cannot listen on port {port}: another server uses it. Stop that one, or use another port:
+
+    cargo mini run --port {free}
+    redis-cli -p {free}"
+        ),
+        Lang::Ja => format!(
+            "ポート {port} で待ち受けできません。ほかのサーバが使用中です。それを止めるか、別のポートを使ってください。
+
+    cargo mini run --port {free}
+    redis-cli -p {free}"
+        ),
+    }
 }
 
 /// The server takes this process's place, so that Ctrl+C and `kill` reach it.

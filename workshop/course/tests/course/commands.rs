@@ -32,6 +32,41 @@ fn run_starts_the_server_and_says_when_the_port_is_taken() {
     assert!(line.starts_with("INFO listening on 127.0.0.1:"), "{line}");
     let said = String::from_utf8_lossy(&second.stderr).into_owned();
     assert!(!second.status.success() && said.contains(&format!("cannot listen on port {port}")), "{said}");
+    assert!(said.contains("cargo mini run --port ") && said.contains("redis-cli -p "), "{said}");
+    assert!(!said.contains(&format!("--port {port}\n")), "{said}");
+}
+
+#[test]
+fn hint_without_a_number_is_for_the_step_the_learner_is_at() {
+    let folder = scratch("hint").join("mini");
+    succeeded(mini_command(&folder).args(["start", "--lang", "en"]).output().expect("mini runs"));
+    let hint = |stage: usize| {
+        let said = mini_command(&folder).arg("hint").env("MINI_SERVER", &stages()[stage]).output();
+        succeeded(said.expect("mini runs"))
+    };
+    assert!(hint(2).starts_with("Step 3: "), "{}", hint(2));
+    assert!(hint(2).contains("Hint 2/3"), "each call says more");
+    assert!(hint(7).contains("All seven steps are green"));
+}
+
+#[test]
+fn diff_is_as_wide_as_the_terminal() {
+    let folder = scratch("diff").join("mini");
+    succeeded(mini_command(&folder).args(["start", "--lang", "en"]).output().expect("mini runs"));
+    for columns in [80, 121, 200] {
+        let said = mini_command(&folder).args(["diff", "3"]).env("COLUMNS", columns.to_string()).output();
+        let said = succeeded(said.expect("mini runs"));
+        let widest = said.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+        assert!(widest <= columns, "{widest} of {columns}");
+        let middle = (columns - 3) / 2 + 1;
+        let rows = said.lines().filter(|line| line.contains('┃'));
+        for row in rows {
+            assert_eq!(row.chars().position(|character| character == '┃'), Some(middle), "{row}");
+        }
+    }
+    let piped = mini_command(&folder).args(["diff", "3"]).env_remove("COLUMNS").output();
+    let piped = succeeded(piped.expect("mini runs"));
+    assert!(piped.lines().any(|line| line.chars().count() > 121), "a file gets whole lines");
 }
 
 #[test]

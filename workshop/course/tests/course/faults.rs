@@ -10,7 +10,7 @@ use crate::common::run;
 use course::files;
 
 /// Each fault and the step that finds it.
-const FAULTS: [(&str, u8); 15] = [
+const FAULTS: [(&str, u8); 16] = [
     ("closes-early", 1),
     ("forgets-crlf", 1),
     ("one-client-at-a-time", 1),
@@ -21,6 +21,7 @@ const FAULTS: [(&str, u8); 15] = [
     ("case-sensitive", 2),
     ("wrong-null", 3),
     ("no-value-limit", 3),
+    ("locks-twice", 3),
     ("ignores-expiry", 4),
     ("truncates-ttl", 4),
     ("incr-drops-ttl", 4),

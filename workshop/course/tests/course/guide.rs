@@ -99,7 +99,8 @@ fn both_languages_have_the_same_code_commands_and_links() {
         assert_eq!(kinds(&en), kinds(&ja), "{name}: other blocks");
         for ((kind, en), (_, ja)) in en.blocks.iter().zip(&ja.blocks) {
             match kind.as_str() {
-                "rust" | "bytes" => assert_eq!(en, ja, "{name}"),
+                "bytes" => assert_eq!(en, ja, "{name}"),
+                "rust" => assert_eq!(without_comments(en), without_comments(ja), "{name}"),
                 "console" => {
                     let commands = |text: &str| -> Vec<String> {
                         text.lines()
@@ -120,6 +121,54 @@ fn both_languages_have_the_same_code_commands_and_links() {
         assert_eq!(en.inline_code(), ja.inline_code(), "{name}");
         let headings = |page: &Page| page.prose.lines().filter(|line| line.starts_with('#')).count();
         assert_eq!(headings(&en), headings(&ja), "{name}");
+    }
+}
+
+/// Code with its comments left out, but for where they stand.
+fn without_comments(code: &str) -> String {
+    code.lines()
+        .map(|line| line.split_once("//").map_or(line.to_string(), |(code, _)| format!("{code}//")) + "\n")
+        .collect()
+}
+
+#[test]
+fn comments_in_the_code_of_japanese_pages_are_japanese() {
+    for name in PAGES {
+        for (_, code) in Page::read(Lang::Ja, name).blocks.iter().filter(|(kind, _)| kind == "rust") {
+            for comment in code.lines().filter_map(|line| Some(line.split_once("//")?.1)) {
+                assert!(comment.chars().any(|character| character > '\u{3000}'), "{name}: {comment}");
+            }
+        }
+    }
+}
+
+/// The character of each column; a wide one takes two.
+fn columns(line: &str) -> Vec<char> {
+    line.chars().flat_map(|character| vec![character; if character > '\u{2e80}' { 2 } else { 1 }]).collect()
+}
+
+#[test]
+fn lines_of_pictures_meet() {
+    for (lang, name) in Lang::ALL.into_iter().flat_map(|lang| PAGES.map(|name| (lang, name))) {
+        for (_, picture) in Page::read(lang, name).blocks.iter().filter(|(kind, _)| kind == "picture") {
+            let rows: Vec<Vec<char>> = picture.lines().map(columns).collect();
+            let is_drawn = |row: Option<&Vec<char>>, column: usize| {
+                row.and_then(|row| row.get(column)).is_some_and(|character| *character != ' ')
+            };
+            for (number, row) in rows.iter().enumerate() {
+                for (column, character) in row.iter().enumerate() {
+                    let above = is_drawn(number.checked_sub(1).and_then(|number| rows.get(number)), column);
+                    let below = is_drawn(rows.get(number + 1), column);
+                    let meets = match character {
+                        '│' | '┤' | '├' | '┼' => above && below,
+                        '┌' | '┐' | '▲' => below,
+                        '└' | '┘' | '▼' => above,
+                        _ => true,
+                    };
+                    assert!(meets, "{} {name}: {character} in column {column} of\n{picture}", lang.code());
+                }
+            }
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! RespParser: バイト列をコマンドに、応答をバイト列に変換します。
 //!
 //! ```text
-//! *2\r\n          2 語の配列
+//! *2\r\n          2 要素の配列
 //! $3\r\nGET\r\n   3 バイトの Bulk String
 //! $3\r\nfoo\r\n   3 バイトの Bulk String
 //! ```
