@@ -1,15 +1,12 @@
-//! The loop that accepts or refuses the connections of an endpoint.
-//!
-//! A handshake costs the server a signature and some memory, a packet that starts one costs a sender with a forged
-//! address nothing. So only so many handshakes run at a time, and under pressure the second half of that room is for
-//! clients that have answered a retry, which a sender with a forged address never sees.
+//! The loop that accepts or refuses the connections of an endpoint. `handshakes.rs` says which handshake may begin.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use quinn::Incoming;
 use tokio::task::JoinSet;
 
+use super::handshakes::Handshake;
 use super::server::Listener;
 use super::{CloseCode, connection};
 use crate::text::Shown;
@@ -45,38 +42,42 @@ async fn drained(listener: &Listener, is_empty: bool) {
 
 fn admit(listener: &Arc<Listener>, incoming: Incoming, connections: &mut JoinSet<()>) {
     let limits = &listener.limits;
-    let handshakes = listener.handshakes.load(Ordering::Relaxed);
+    let peer = incoming.remote_address();
+    let handshakes = listener.handshakes.len();
     let established = listener.connections.load(Ordering::Relaxed);
     if listener.drain.is_cancelled() || handshakes + established >= limits.max_connections {
-        tracing::debug!(peer = %incoming.remote_address(), established, "refused a connection");
+        tracing::debug!(%peer, established, "refused a connection");
         incoming.refuse();
-    } else if handshakes >= limits.max_handshakes {
-        // An answer would be one more packet for each of a flood's.
-        incoming.ignore();
-    } else if handshakes >= limits.max_handshakes / 2
-        && !incoming.remote_address_validated()
-        && incoming.may_retry()
-    {
-        // It fails only for who was asked before, which was just excluded.
-        let _ = incoming.retry();
-    } else {
-        let counted = Counted::new(listener.clone(), |listener| &listener.handshakes);
-        connections.spawn(establish(listener.clone(), incoming, counted));
+        return;
+    }
+    let has_answered = incoming.remote_address_validated() || !incoming.may_retry();
+    match listener.handshakes.begin(peer.ip(), has_answered) {
+        Some(handshake) => {
+            connections.spawn(establish(listener.clone(), incoming, handshake));
+        }
+        None => {
+            // It fails only for a client that was asked before, which has answered and so has a place.
+            let _ = incoming.retry();
+        }
     }
 }
 
 /// Completes a handshake in time and serves the connection.
-async fn establish(listener: Arc<Listener>, incoming: Incoming, handshake: Counted) {
+async fn establish(listener: Arc<Listener>, incoming: Incoming, handshake: Handshake) {
     let peer = incoming.remote_address();
     let connecting = async { incoming.accept()?.await };
     let outcome = tokio::select! {
         () = listener.stop.cancelled() => return,
+        () = handshake.given_up() => {
+            tracing::debug!(%peer, "gave up a handshake for that of another client");
+            return;
+        }
         outcome = tokio::time::timeout(listener.limits.handshake_timeout, connecting) => outcome,
     };
     drop(handshake);
     match outcome {
         Ok(Ok(connection)) => {
-            let _established = Counted::new(listener.clone(), |listener| &listener.connections);
+            let _established = Counted::new(listener.clone());
             connection::serve(listener, connection).await;
         }
         Ok(Err(error)) => {
@@ -88,21 +89,18 @@ async fn establish(listener: Arc<Listener>, incoming: Incoming, handshake: Count
     }
 }
 
-/// Counts one for as long as it lives.
-struct Counted {
-    listener: Arc<Listener>,
-    counter: fn(&Listener) -> &AtomicUsize,
-}
+/// Counts a connection for as long as it lives.
+struct Counted(Arc<Listener>);
 
 impl Counted {
-    fn new(listener: Arc<Listener>, counter: fn(&Listener) -> &AtomicUsize) -> Counted {
-        counter(&listener).fetch_add(1, Ordering::Relaxed);
-        Counted { listener, counter }
+    fn new(listener: Arc<Listener>) -> Counted {
+        listener.connections.fetch_add(1, Ordering::Relaxed);
+        Counted(listener)
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        (self.counter)(&self.listener).fetch_sub(1, Ordering::Relaxed);
+        self.0.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }

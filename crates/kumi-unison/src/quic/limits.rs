@@ -124,8 +124,9 @@ impl ServerLimits {
         self
     }
 
-    /// Handshakes at a time. From half of it on, a client has to prove its address with a round trip first; beyond
-    /// it, further clients are not answered. Default: 256.
+    /// Handshakes at a time, at least 1. From half of it on, and from an eighth of it on for one source, a client has to
+    /// prove its address with a round trip first. Beyond it, a client that has done so takes the place of the oldest
+    /// handshake of the source that has the most. A source is an IPv4 address or a network of 64 bits. Default: 256.
     #[must_use]
     pub fn max_handshakes(mut self, limit: usize) -> Self {
         self.max_handshakes = limit;

@@ -15,6 +15,7 @@ mod client;
 mod closed;
 mod connection;
 mod control;
+mod handshakes;
 mod limits;
 mod link;
 mod reset;

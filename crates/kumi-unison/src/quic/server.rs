@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::address::{Target, any_local};
+use super::handshakes::Handshakes;
 use super::limits::{ServerLimits, bind_socket};
 use super::reset::server_endpoint_config;
 use super::traffic::{Counted, CountingSocket, Traffic};
@@ -61,6 +62,8 @@ const SOCKET_LOOK: Duration = Duration::from_millis(1);
 pub struct ProtocolServer {
     registry: ChannelRegistry,
     limits: ServerLimits,
+    /// Where clients reach it; the address it listens on unless given.
+    authority: Option<Arc<str>>,
 }
 
 /// So that generated `register_...` functions take a server as they take a registry.
@@ -81,12 +84,21 @@ impl ProtocolServer {
         ProtocolServer {
             registry,
             limits: ServerLimits::default(),
+            authority: None,
         }
     }
 
     /// Replaces the limits; endpoints that listen already keep theirs.
     pub fn with_limits(mut self, limits: ServerLimits) -> ProtocolServer {
         self.limits = limits;
+        self
+    }
+
+    /// The address that clients are given, where it is not the one that the server listens on. A server resets connections
+    /// of an earlier process with the same private key and the same authority, and of no other.
+    #[must_use]
+    pub fn with_authority(mut self, authority: &str) -> ProtocolServer {
+        self.authority = Some(authority.into());
         self
     }
 
@@ -128,7 +140,8 @@ impl ProtocolServer {
     /// Listens on an address, with tasks on the current tokio runtime, until the handle is shut down or dropped.
     ///
     /// An IPv6 address takes IPv6 only, `[::]` too; for both families listen twice. Clients of an earlier process with the
-    /// same private key on this address get a reset as soon as they send anything.
+    /// same private key on this address, or with the same [authority](Self::with_authority), get a reset as soon as they send
+    /// anything.
     ///
     /// After [`ChannelRegistry::start_draining`] this fails with [`NetworkError::Draining`]: no client would be served.
     pub fn listen(
@@ -146,7 +159,9 @@ impl ProtocolServer {
         };
         let socket = bind_socket(address).map_err(cannot)?;
         let runtime = Arc::new(TokioRuntime);
-        let endpoint_config = server_endpoint_config(&tls.reset_secret()?);
+        let listening = socket.local_addr().map_err(cannot)?.to_string();
+        let authority = self.authority.as_deref().unwrap_or(&listening);
+        let endpoint_config = server_endpoint_config(&tls.reset_secret()?, authority);
         let socket = runtime.wrap_udp_socket(socket).map_err(cannot)?;
         // Of the socket itself: what waits to write holds it without the counters.
         let open = Arc::downgrade(&socket);
@@ -172,7 +187,7 @@ impl ProtocolServer {
             drain: CancellationToken::new(),
             stop: CancellationToken::new(),
             connections: AtomicUsize::new(0),
-            handshakes: AtomicUsize::new(0),
+            handshakes: Handshakes::new(self.limits.max_handshakes),
         });
         let task = tokio::spawn(accept::run(listener.clone()));
         tracing::info!(address = %local_addr, "listening");
@@ -223,7 +238,7 @@ pub(super) struct Listener {
     pub(super) stop: CancellationToken,
     /// Established connections.
     pub(super) connections: AtomicUsize,
-    pub(super) handshakes: AtomicUsize,
+    pub(super) handshakes: Arc<Handshakes>,
 }
 
 /// A listening endpoint. Dropping it ends its connections at once; [`shutdown`](Self::shutdown) lets them finish.
@@ -242,6 +257,11 @@ impl ServerHandle {
     /// Clients connected now.
     pub fn connections(&self) -> usize {
         self.listener.connections.load(Ordering::Relaxed)
+    }
+
+    /// Handshakes under way now, at most [`ServerLimits::max_handshakes`].
+    pub fn handshakes(&self) -> usize {
+        self.listener.handshakes.len()
     }
 
     /// What went through the socket since it was opened, that of connections which this server made included.

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use kumi_unison::ServerLimits;
+use quinn::{Connecting, Endpoint};
 use serde_json::json;
 
 use crate::hostile::Victim;
-use crate::lab::within;
+use crate::lab::{Lab, PATIENCE, within};
 use crate::proxy::{Conditions, Proxy};
 use crate::raw::{self, RawClient};
 
@@ -81,6 +83,75 @@ async fn a_flood_of_handshakes_leaves_room_for_who_answers() {
         .unwrap();
     let peak = victim.peak_bytes();
     assert!(peak < 150 * MIB, "{} MiB", peak / MIB);
+}
+
+/// A server for which no handshake of this test times out.
+fn patient() -> Lab {
+    let limits = ServerLimits::new()
+        .max_handshakes(HANDSHAKES)
+        .handshake_timeout(2 * PATIENCE);
+    Lab::with(limits, |_| {})
+}
+
+const HANDSHAKES: usize = 32;
+
+/// Begins handshakes through a network that lets only some of the answers through.
+async fn strangers(lab: &Lab, conditions: Conditions) -> (Proxy, Endpoint, Vec<Connecting>) {
+    const STRANGERS: usize = 90;
+    let proxy = Proxy::start(lab.address(), 32).await;
+    proxy.set(conditions);
+    let endpoint = raw::endpoint();
+    let begin = |_| {
+        let config = raw::config(b"unison/1");
+        let begun = endpoint.connect_with(config, proxy.address(), "localhost");
+        begun.unwrap()
+    };
+    let begun = (0..STRANGERS).map(begin).collect();
+    (proxy, endpoint, begun)
+}
+
+#[tokio::test]
+async fn strangers_that_answer_a_retry_and_go_no_further_keep_no_client_out() {
+    let lab = patient();
+    let retries_only = Conditions {
+        retries_only: true,
+        ..Conditions::default()
+    };
+    let _strangers = strangers(&lab, retries_only).await;
+    within(async {
+        while lab.handle.handshakes() < HANDSHAKES {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    // The client has the address that all the strangers have.
+    for number in 0..3 {
+        let client = lab.client().await;
+        let channel = within(client.open_channel("echo")).await.unwrap();
+        within(channel.request("echo", json!(number)))
+            .await
+            .unwrap();
+    }
+    assert!(lab.handle.handshakes() <= HANDSHAKES);
+}
+
+#[tokio::test]
+async fn strangers_that_answer_nothing_take_a_small_share_of_the_handshakes() {
+    let lab = patient();
+    let deaf = Conditions {
+        deaf: true,
+        ..Conditions::default()
+    };
+    let (proxy, _endpoint, begun) = strangers(&lab, deaf).await;
+    // An answer to each, handshake or retry, is lost on its way.
+    within(async {
+        while proxy.counts().lost < begun.len() as u64 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    assert_eq!(lab.handle.handshakes(), HANDSHAKES / 8);
+    lab.client().await;
 }
 
 #[tokio::test]

@@ -49,7 +49,21 @@ impl Lab {
         tls: ServerTls,
         set_up: impl FnOnce(&ProtocolServer),
     ) -> Lab {
-        let server = ProtocolServer::new("lab", "1.0.0", "tests").with_limits(limits);
+        // Clients reach a lab and its successor by one address, that of a proxy.
+        Lab::named("lab", address, limits, tls, set_up)
+    }
+
+    /// A server that clients are given this authority of.
+    pub(crate) fn named(
+        authority: &str,
+        address: SocketAddr,
+        limits: ServerLimits,
+        tls: ServerTls,
+        set_up: impl FnOnce(&ProtocolServer),
+    ) -> Lab {
+        let server = ProtocolServer::new("lab", "1.0.0", "tests")
+            .with_limits(limits)
+            .with_authority(authority);
         let echo = Echo::default();
         server.register_channel("echo", ServiceHandler::new(echo.clone()));
         set_up(&server);

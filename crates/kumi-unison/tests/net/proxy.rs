@@ -27,6 +27,8 @@ pub(crate) struct Conditions {
     pub(crate) cut: bool,
     /// Everything the server sends is lost.
     pub(crate) deaf: bool,
+    /// Everything the server sends is lost but retries.
+    pub(crate) retries_only: bool,
 }
 
 impl Default for Conditions {
@@ -37,6 +39,7 @@ impl Default for Conditions {
             mtu: usize::MAX,
             cut: false,
             deaf: false,
+            retries_only: false,
         }
     }
 }
@@ -164,7 +167,8 @@ async fn run(front: UdpSocket, shared: Arc<Shared>, seed: u64) {
         };
         let conditions = shared.conditions.lock().unwrap().clone();
         let mut counts = *shared.counts.lock().unwrap();
-        if conditions.cut || (conditions.deaf && !to_server) || random.f64() < conditions.loss {
+        let is_unheard = conditions.deaf || conditions.retries_only && !is_retry(bytes);
+        if conditions.cut || (is_unheard && !to_server) || random.f64() < conditions.loss {
             counts.lost += 1;
         } else if bytes.len() > conditions.mtu {
             counts.too_large += 1;
@@ -181,6 +185,11 @@ async fn run(front: UdpSocket, shared: Arc<Shared>, seed: u64) {
         }
         *shared.counts.lock().unwrap() = counts;
     }
+}
+
+/// Whether a datagram begins with a long header of the type Retry, QUIC version 1.
+fn is_retry(bytes: &[u8]) -> bool {
+    bytes.first().is_some_and(|first| first & 0xf0 == 0xf0)
 }
 
 async fn connected(shared: &Shared) -> UdpSocket {

@@ -86,6 +86,45 @@ async fn a_server_started_again_ends_the_connections_of_the_one_before() {
 }
 
 #[tokio::test]
+async fn a_server_does_not_reset_the_connections_of_another_one_with_its_key() {
+    let first = Lab::start();
+    let proxy = Proxy::start(first.address(), 21).await;
+    let client = first.client_at(proxy.address()).await;
+    let channel = within(client.open_channel_with("echo", persistent()))
+        .await
+        .unwrap();
+    within(channel.request("echo", json!(1))).await.unwrap();
+
+    // What the client sends goes to the second server for a while, which answers with resets.
+    let second = Lab::named(
+        "other",
+        "127.0.0.1:0".parse().unwrap(),
+        ServerLimits::default(),
+        first.tls.clone(),
+        |_| {},
+    );
+    let connection = client.context().unwrap().connection_id;
+    proxy.retarget(second.address());
+    let answered = async {
+        while second.handle.traffic().sent_datagrams == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    let lost = channel.request("echo", json!(2));
+    within(async {
+        tokio::select! {
+            answer = lost => panic!("the second server ended the connection: {answer:?}"),
+            () = answered => {}
+        }
+    })
+    .await;
+    proxy.retarget(first.address());
+    within(channel.request("echo", json!(3))).await.unwrap();
+    assert_eq!(client.context().unwrap().connection_id, connection);
+    assert_eq!(second.echo.ran(), 0);
+}
+
+#[tokio::test]
 async fn pending_calls_end_once_and_only_idempotent_ones_run_again() {
     let first = Lab::start();
     let proxy = Proxy::start(first.address(), 2).await;
