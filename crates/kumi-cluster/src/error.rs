@@ -62,11 +62,6 @@ pub enum MembershipError {
     /// Not an address this crate can carry.
     #[error("an authority is 1 to 255 visible ASCII characters")]
     InvalidAuthority,
-    /// Not a name that a node can have.
-    #[error(
-        "a node's name is 1 to 63 of a-z, 0-9, '.' and '-', and begins with a letter or a digit"
-    )]
-    InvalidNodeName,
     /// The uid begins more than a day ahead of this node's clock. Only a node that checks identities refuses it.
     #[error("{authority} has the uid {uid}, more than a day ahead of this node's clock")]
     UidAhead {

@@ -5,14 +5,13 @@
 
 use crate::error::{EnvelopeError, MembershipError};
 use crate::identity::{Authority, NodeIdentity, NodeUid};
-use crate::name::NodeName;
 use crate::quarantine::{QuarantineReason, ReasonText};
 use crate::snapshot::Member;
 use crate::status::NodeStatus;
 use crate::time::TimerInstant;
 use crate::topology::ClusterTopology;
-use alloc::string::String;
 use alloc::sync::Arc;
+use kumi_common::{Name as NodeName, NameAndLife};
 
 /// Something that happened in the cluster, as seen by this node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,7 +146,7 @@ impl Departure {
     }
 
     /// That life as `name~life`, the form of an owner of jobs; `None` for a node without a name.
-    pub fn name_and_life(&self) -> Option<String> {
+    pub fn name_and_life(&self) -> Option<NameAndLife> {
         let (Self::Gone { identity, name, .. } | Self::Forgotten { identity, name, .. }) = self;
         name.as_ref().map(|name| name.with_life(identity.uid))
     }

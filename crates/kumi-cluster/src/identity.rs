@@ -7,6 +7,11 @@ use crate::error::MembershipError;
 use alloc::sync::Arc;
 use core::borrow::Borrow;
 use core::fmt;
+use kumi_common::Name;
+
+/// One life of a node: its start in milliseconds since 1970 and 22 random bits. Workers of jobs and MUF instances have
+/// lives of the same form.
+pub use kumi_common::Life as NodeUid;
 
 /// The longest authority, in bytes.
 pub const MAX_AUTHORITY_BYTES: usize = 255;
@@ -41,6 +46,12 @@ impl Authority {
         &self.0
     }
 
+    /// The name of a node at this address that was given none: the address in lower case, `10.0.0.1-7400` for
+    /// `10.0.0.1:7400`.
+    pub fn default_name(&self) -> Name {
+        Name::fitted(&self.0)
+    }
+
     /// Where this authority sits on the ring.
     pub(crate) fn place(&self) -> u64 {
         crate::hash::bytes(self.0.as_bytes())
@@ -73,56 +84,6 @@ impl fmt::Display for Authority {
     }
 }
 
-/// One life of a node: its start in milliseconds since 1970 and 22 random bits.
-#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeUid(u64);
-
-impl NodeUid {
-    /// Bits below the milliseconds.
-    const RANDOM_BITS: u32 = 22;
-
-    /// No life: a member of a static cluster from which nothing was received.
-    pub const UNKNOWN: Self = Self(0);
-
-    /// A life that begins at `unix_ms`. The random bits keep two starts within one millisecond apart.
-    pub const fn new(unix_ms: u64, random: u64) -> Self {
-        let below = random & ((1 << Self::RANDOM_BITS) - 1);
-        Self((unix_ms << Self::RANDOM_BITS) | below)
-    }
-
-    /// A uid from its number.
-    pub const fn from_raw(raw: u64) -> Self {
-        Self(raw)
-    }
-
-    /// The uid as a number.
-    pub const fn raw(self) -> u64 {
-        self.0
-    }
-
-    /// When this life began, in milliseconds since 1970.
-    pub const fn unix_ms(self) -> u64 {
-        self.0 >> Self::RANDOM_BITS
-    }
-
-    /// The next higher uid; `None` for the largest possible uid, which only a made-up one is.
-    pub(crate) fn successor(self) -> Option<Self> {
-        self.0.checked_add(1).map(Self)
-    }
-}
-
-impl fmt::Debug for NodeUid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}", self.0)
-    }
-}
-
-impl fmt::Display for NodeUid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}", self.0)
-    }
-}
-
 /// An authority in one of its lives.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeIdentity {
@@ -147,15 +108,6 @@ impl fmt::Display for NodeIdentity {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_later_start_has_the_higher_uid_whatever_the_random_bits() {
-        assert!(NodeUid::new(1_700_000_000_001, 0) > NodeUid::new(1_700_000_000_000, u64::MAX));
-        assert_eq!(
-            NodeUid::new(1_700_000_000_001, 99).unix_ms(),
-            1_700_000_000_001
-        );
-    }
 
     #[test]
     fn an_authority_is_refused_when_it_could_not_be_shown() {

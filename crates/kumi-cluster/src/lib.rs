@@ -27,7 +27,6 @@ mod hash;
 mod identity;
 mod identity_table;
 mod metadata;
-mod name;
 mod phi;
 mod quarantine;
 mod record;
@@ -57,8 +56,8 @@ pub use event_stream::{EventStream, Subscription};
 pub use gossip::GossipEngine;
 pub use identity::{Authority, MAX_AUTHORITY_BYTES, NodeIdentity, NodeUid};
 pub use identity_table::{IdentityTable, ResolveError};
+pub use kumi_common::{InvalidName, MAX_NAME_BYTES, Name as NodeName, NameAndLife};
 pub use metadata::{MAX_METADATA_BYTES, MemberMetadata};
-pub use name::{MAX_NODE_NAME_BYTES, NodeName};
 pub use phi::{DetectorEffect, PhiConfig, PhiFailureDetector};
 pub use quarantine::{
     MAX_QUARANTINE, MAX_REASON_BYTES, OrderTaken, QuarantineEntry, QuarantineReason,

@@ -14,11 +14,10 @@
 
 use crate::error::MembershipError;
 use crate::identity::NodeUid;
-use crate::name::NodeName;
-use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
+use kumi_common::{Name as NodeName, NameAndLife};
 
 /// The most metadata that travels with a record, in bytes.
 pub const MAX_METADATA_BYTES: usize = 512;
@@ -129,7 +128,7 @@ impl MemberMetadata {
     }
 
     /// `name~life` of a node with this metadata; `None` for a node without a name.
-    pub(crate) fn name_and_life(&self, uid: NodeUid) -> Option<String> {
+    pub(crate) fn name_and_life(&self, uid: NodeUid) -> Option<NameAndLife> {
         self.name().map(|name| name.with_life(uid))
     }
 
@@ -265,8 +264,8 @@ mod tests {
             let named = unnamed.with_name(&first).expect("short");
             assert_eq!(named.name(), Some(first.clone()));
             let uid = NodeUid::from_raw(0xff);
-            let written = named.name_and_life(uid);
-            assert_eq!(written.as_deref(), Some("web-1~00000000000000ff"));
+            let written = named.name_and_life(uid).expect("it has a name");
+            assert_eq!(written.as_str(), "web-1~00000000000000ff");
             let again = named.with_name(&second).expect("short");
             assert_eq!(again.name(), Some(second.clone()));
             for named in [named, again] {

@@ -6,9 +6,9 @@ use crate::quarantine::QuarantineRumor;
 use crate::record::MemberRecord;
 use crate::status::NodeStatus;
 use crate::time::TimerInstant;
-use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use kumi_common::NameAndLife;
 
 /// A member as readers see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Member {
     }
 
     /// Its name and life, `name~life`; `None` for a member that announces no name.
-    pub fn name_and_life(&self) -> Option<String> {
+    pub fn name_and_life(&self) -> Option<NameAndLife> {
         self.metadata.name_and_life(self.uid)
     }
 

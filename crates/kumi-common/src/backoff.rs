@@ -1,6 +1,6 @@
 //! Pauses that double. Jitter is left to the callers, which have the random numbers.
 
-use std::time::Duration;
+use core::time::Duration;
 
 /// The pause after so many doublings of the first one, at most `highest`. It does not grow any more after 32 doublings.
 ///

@@ -1,7 +1,8 @@
 //! Text for a log or a terminal: what others wrote, and errors with their causes.
 
-use std::error::Error;
-use std::fmt::{self, Write};
+use alloc::string::String;
+use core::error::Error;
+use core::fmt::{self, Write};
 
 /// Shows what others wrote on one line: control characters and other invisible ones are escaped, so that nothing in it
 /// moves a cursor, and a long text is cut and followed by its size.
@@ -69,12 +70,16 @@ impl fmt::Display for Chain<'_> {
 /// assert_eq!(kumi_common::causes(&error).count(), 0);
 /// ```
 pub fn causes(error: &dyn Error) -> impl Iterator<Item = &(dyn Error + 'static)> {
-    std::iter::successors(error.source(), |&cause| cause.source())
+    core::iter::successors(error.source(), |&cause| cause.source())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::boxed::Box;
+    use alloc::format;
+    use alloc::string::ToString;
+    use alloc::vec::Vec;
 
     #[derive(Debug)]
     struct Failed(&'static str, Option<Box<Failed>>);

@@ -377,7 +377,7 @@ impl Carrier {
             Some(peer) => self.met(&peer),
             None => {
                 let node = self.shared.name_and_life(&own);
-                let node = node.unwrap_or_else(|| own.to_string());
+                let node = node.map_or_else(|| own.to_string(), String::from);
                 tracing::warn!(%node, "other nodes report a later life of this node that does not exist");
                 let now = self.clock.now();
                 self.shared.with(|runtime| runtime.not_met(now));

@@ -43,6 +43,9 @@ pub enum DriverError {
     /// crash.
     #[error("the node failed: a panic, reported where it happened")]
     Failed,
+    /// The operating system gives no random numbers. Nothing of this crate runs without them.
+    #[error("the operating system gives no random numbers")]
+    Random(#[source] getrandom::Error),
     /// Two nodes of one in-memory network have the same authority.
     #[error("{0} is on this network already")]
     AuthorityTaken(String),

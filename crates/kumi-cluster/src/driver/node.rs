@@ -18,7 +18,7 @@ use super::watch::ClusterWatch;
 use crate::{
     Authority, GossipOutbound, GossipTransport, GossipTransportError, LocalNode, MemberMetadata,
     MembershipError, MembershipRuntime, MembershipRuntimeConfig, MembershipRuntimeState,
-    MembershipSnapshot, NodeIdentity, NodeName, NodeStatus, TimerInstant,
+    MembershipSnapshot, NameAndLife, NodeIdentity, NodeName, NodeStatus, TimerInstant,
 };
 use kumi_unison::{ChannelRegistry, Traffic};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -85,7 +85,7 @@ impl NodeOptions {
         }
     }
 
-    /// The node's name, which all its lives have. Default: its address, [`NodeName::of_authority`].
+    /// The node's name, which all its lives have. Default: its address, [`Authority::default_name`](crate::Authority::default_name).
     #[must_use]
     pub fn name(mut self, name: NodeName) -> Self {
         self.name = Some(name);
@@ -228,7 +228,7 @@ impl ClusterNode {
         let seeds = transport.known_seeds(&options.seeds, &authority).await;
 
         let clock = Clock::start();
-        let default_name = || NodeName::of_authority(&authority);
+        let default_name = || authority.default_name();
         let name = options.name.clone().unwrap_or_else(default_name);
         let mut runtime = started(&options, &name, &authority, &seeds, clock.now())?;
         runtime.require_meeting(transport.checks_identity());
@@ -306,7 +306,7 @@ impl ClusterNode {
 
     /// The name and the present life of this node, `name~life`, as the others see it. The life may change until the node is
     /// Up, and with [`SelfDowned`](crate::ClusterEvent::SelfDowned).
-    pub fn name_and_life(&self) -> String {
+    pub fn name_and_life(&self) -> NameAndLife {
         self.parts.name_and_life()
     }
 
@@ -455,7 +455,7 @@ impl Drop for ClusterNode {
 }
 
 impl Parts {
-    pub(super) fn name_and_life(&self) -> String {
+    pub(super) fn name_and_life(&self) -> NameAndLife {
         self.name.with_life(self.shared.identity().uid)
     }
 
@@ -557,7 +557,7 @@ fn started(
         unix_ms: clock::unix_ms(),
         uid: None,
     };
-    let seed = fastrand::u64(..);
+    let seed = getrandom::u64().map_err(DriverError::Random)?;
     let mut runtime = MembershipRuntime::new(options.config.clone(), local, seed, now)?;
     match options.observer {
         true => runtime.start_client(seeds, now)?,

@@ -19,7 +19,7 @@ use tokio::sync::RwLock;
 
 /// Connections that a node accepts: its links, twice over for peers that replace theirs, and operators.
 const MAX_CONNECTIONS: usize = 4 * super::MAX_LINKS;
-/// Handshakes at a time. Clients that begin one and go no further take room from new connections, not from open ones.
+/// Handshakes at a time. Clients that begin one and go no further keep no other client out.
 const MAX_HANDSHAKES: usize = super::MAX_LINKS;
 /// Streams of one connection: two channels of a link, or an operator's.
 const MAX_STREAMS: u32 = 16;
@@ -156,6 +156,7 @@ pub(super) struct QuicListener {
 impl QuicListener {
     pub(super) fn open(
         bind: SocketAddr,
+        advertise: Option<&Authority>,
         security: &Security,
         registry: &ChannelRegistry,
     ) -> Result<Self, DriverError> {
@@ -172,7 +173,11 @@ impl QuicListener {
             .handshake_timeout(CONNECT_TIMEOUT)
             .idle_timeout(IDLE_TIMEOUT)
             .mtu_discovery(false);
-        let server = ProtocolServer::with_registry(registry.clone()).with_limits(limits);
+        let mut server = ProtocolServer::with_registry(registry.clone()).with_limits(limits);
+        // All nodes have one key: each may reset only connections to its own authority.
+        if let Some(authority) = advertise {
+            server = server.with_authority(authority.as_str());
+        }
         let handle = server.listen(bind, &security.server)?;
         let address = handle.local_addr();
         Ok(Self {

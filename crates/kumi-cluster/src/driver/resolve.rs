@@ -142,13 +142,14 @@ pub(super) fn in_order(
     own: &[SocketAddr],
     known: &[SocketAddr],
     is_first_attempt: bool,
+    random: &mut fastrand::Rng,
 ) -> Vec<SocketAddr> {
     let found = addresses.len();
     addresses.retain(|address| !own.contains(address));
     let leads_here = addresses.len() < found;
     addresses.retain(|address| !known.contains(address));
     if !(leads_here && is_first_attempt) {
-        fastrand::shuffle(&mut addresses);
+        random.shuffle(&mut addresses);
     }
     addresses.truncate(MAX_ADDRESSES);
     addresses
@@ -236,18 +237,22 @@ mod tests {
             .map(|last| SocketAddr::from(([10, 0, 0, last], 1)))
             .collect();
         let own = [all[0]];
+        let random = &mut fastrand::Rng::with_seed(7);
         assert_eq!(
-            in_order(all.clone(), &own, &[], true),
+            in_order(all.clone(), &own, &[], true, random),
             all[1..=MAX_ADDRESSES]
         );
-        assert_eq!(in_order(all.clone(), &own, &all[1..8], false), all[8..]);
+        assert_eq!(
+            in_order(all.clone(), &own, &all[1..8], false, random),
+            all[8..]
+        );
         let mut seen = std::collections::BTreeSet::new();
         for _ in 0..1_000 {
-            let order = in_order(all.clone(), &own, &[], false);
+            let order = in_order(all.clone(), &own, &[], false, random);
             assert_eq!(order.len(), MAX_ADDRESSES);
             seen.extend(order);
         }
         assert!(seen.iter().eq(&all[1..]), "{seen:?}");
-        assert!(in_order(own.to_vec(), &own, &[], true).is_empty());
+        assert!(in_order(own.to_vec(), &own, &[], true, random).is_empty());
     }
 }

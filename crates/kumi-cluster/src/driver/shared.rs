@@ -9,8 +9,8 @@ use super::departures::{DEPARTURE_BUFFER, Item};
 use super::watch::{ClusterWatch, WATCH_BUFFER};
 use crate::{
     Authority, ClusterCore, ClusterEvent, Departure, GossipOutbound, MembershipRuntime,
-    MembershipRuntimeOutcome, MembershipRuntimeState, MembershipSnapshot, NodeIdentity,
-    TimerInstant,
+    MembershipRuntimeOutcome, MembershipRuntimeState, MembershipSnapshot, NameAndLife,
+    NodeIdentity, TimerInstant,
 };
 use kumi_unison::Subscription;
 use std::collections::{BTreeSet, VecDeque};
@@ -148,7 +148,7 @@ impl MembershipRuntimeShared {
     }
 
     /// `name~life` of a life that the core has a record of; `None` for a node without a name.
-    pub(super) fn name_and_life(&self, identity: &NodeIdentity) -> Option<String> {
+    pub(super) fn name_and_life(&self, identity: &NodeIdentity) -> Option<NameAndLife> {
         let inner = self.lock();
         let record = inner.runtime.table().record(&identity.authority);
         let record = record.filter(|record| record.uid == identity.uid)?;
@@ -283,7 +283,7 @@ impl core::fmt::Debug for MembershipRuntimeShared {
 fn log(departure: &Departure) {
     let name = || {
         let name = departure.name_and_life();
-        name.unwrap_or_else(|| departure.identity().to_string())
+        name.map_or_else(|| departure.identity().to_string(), String::from)
     };
     match departure {
         Departure::Gone { cause, .. } => {

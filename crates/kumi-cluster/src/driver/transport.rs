@@ -76,7 +76,7 @@ impl Transport {
     ) -> Result<Authority, DriverError> {
         match &self.0 {
             Kind::Quic(quic) => {
-                let opened = QuicListener::open(bind, &quic.security(), registry)?;
+                let opened = QuicListener::open(bind, advertise, &quic.security(), registry)?;
                 let address = opened.local_addr();
                 let _ = quic.listener.set(opened);
                 match advertise {
@@ -161,7 +161,10 @@ impl Transport {
                 let is_name = found.len() != 1 || found[0].to_string() != to.as_str();
                 let known = if is_name { known } else { &[] };
                 let leads_on = found.iter().any(|address| known.contains(address));
-                let order = resolve::in_order(found, &quic.own(), known, is_first_attempt);
+                // Without a seed the order is still one of the permitted ones.
+                let mut random = fastrand::Rng::with_seed(getrandom::u64().unwrap_or_default());
+                let own = quic.own().clone();
+                let order = resolve::in_order(found, &own, known, is_first_attempt, &mut random);
                 if order.is_empty() && leads_on {
                     return Ok(None);
                 }

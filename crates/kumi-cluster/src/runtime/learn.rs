@@ -10,13 +10,13 @@ use crate::event::{ClusterEvent, GoneCause};
 use crate::gossip::{GossipEngine, Subject};
 use crate::identity::{Authority, NodeIdentity, NodeUid};
 use crate::metadata::MemberMetadata;
-use crate::name::NodeName;
 use crate::quarantine::{OrderTaken, QuarantineReason, QuarantineRumor};
 use crate::record::{Accusations, MemberRecord};
 use crate::snapshot::MembershipDelta;
 use crate::status::NodeStatus;
 use crate::table::{Applied, Slot};
 use alloc::vec::Vec;
+use kumi_common::Name as NodeName;
 
 impl MembershipRuntime {
     /// Takes in all of a delta; what cannot be applied is noted, and the rest goes on.

@@ -1,9 +1,9 @@
 //! The names of things in a queue: tasks, claims, owners, and points in time.
 
+use kumi_common::{InvalidName, InvalidNameAndLife, Life, Name, NameAndLife};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -37,6 +37,9 @@ const SHORT_VALUES: [u8; 256] = {
     values
 };
 const NO_DIGIT: u8 = 0xff;
+
+const EXPECTED_NAME: &str =
+    "a worker's name (1 to 63 of a-z, 0-9, '.' and '-', the first a letter or a digit)";
 
 /// The id of a task: a UUIDv7, so ids sort by the millisecond in which they were made. Its text is 32 hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -161,7 +164,7 @@ impl FromStr for Token {
 /// A worker's name and life, written `name~life`. The name is `[a-z0-9][a-z0-9.-]{0,62}`; the life is 16 hex digits, and
 /// a later life of a name sorts higher.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Owner(Arc<str>);
+pub struct Owner(NameAndLife);
 
 impl Owner {
     /// The owner with this name that starts its life now.
@@ -169,8 +172,11 @@ impl Owner {
     /// # Errors
     /// If the name is not `[a-z0-9][a-z0-9.-]{0,62}`.
     pub fn new(name: &str) -> Result<Self, ParseIdError> {
-        let life = kumi_common::life(std::time::SystemTime::now(), fastrand::u8(..));
-        format!("{name}~{life}").parse()
+        let name = Name::new(name).map_err(|InvalidName| ParseIdError::new(name, EXPECTED_NAME))?;
+        // They only have to differ from those of a worker of this name that starts in the same millisecond.
+        let random = getrandom::u64().unwrap_or_else(|_| fastrand::u64(..));
+        let life = Life::new(Timestamp::of_this_machine().as_ms(), random);
+        Ok(Self(name.with_life(life)))
     }
 
     /// An owner with a random name.
@@ -183,19 +189,25 @@ impl Owner {
     /// The part before `~`.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.0.split('~').next().unwrap_or_default()
+        self.0.name()
     }
 
     /// The part after `~`.
     #[must_use]
     pub fn life(&self) -> &str {
-        self.0.split('~').nth(1).unwrap_or_default()
+        self.0.life_text()
     }
 
     /// `name~life`.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        &self.0
+        self.0.as_str()
+    }
+}
+
+impl From<NameAndLife> for Owner {
+    fn from(written: NameAndLife) -> Self {
+        Self(written)
     }
 }
 
@@ -203,39 +215,22 @@ impl FromStr for Owner {
     type Err = ParseIdError;
 
     fn from_str(text: &str) -> Result<Self, ParseIdError> {
-        let is_name = |name: &str| {
-            let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-            (1..=63).contains(&name.len())
-                && name
-                    .bytes()
-                    .all(|byte| plain(byte) || byte == b'.' || byte == b'-')
-                && name.bytes().next().is_some_and(plain)
-        };
-        let is_life = |life: &str| {
-            life.len() == 16
-                && life
-                    .bytes()
-                    .all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
-        };
-        match text.split_once('~') {
-            Some((name, life)) if is_name(name) && is_life(life) => Ok(Self(text.into())),
-            _ => Err(ParseIdError::new(
-                text,
-                "an owner (name~life, the life being 16 hex digits)",
-            )),
-        }
+        let parsed = text.parse().map(Self);
+        parsed.map_err(|InvalidNameAndLife| {
+            ParseIdError::new(text, "an owner (name~life, the life being 16 hex digits)")
+        })
     }
 }
 
 impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(self.as_str())
     }
 }
 
 impl fmt::Debug for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(self.as_str())
     }
 }
 
@@ -343,5 +338,16 @@ mod tests {
         ] {
             assert!(bad.parse::<Owner>().is_err(), "{bad}");
         }
+        assert!(Owner::new("Node 1").is_err());
+    }
+
+    /// `release --before` compares the lives of nodes and of workers.
+    #[test]
+    fn a_worker_that_starts_after_a_node_has_the_later_life_and_before_another_the_earlier() {
+        let now = Timestamp::of_this_machine().as_ms();
+        let worker = Owner::new("web-1").unwrap();
+        let node = |at_ms: u64| Life::new(at_ms, 0).to_string();
+        assert!(node(now).as_str() <= worker.life(), "{worker}");
+        assert!(worker.life() < node(now + 3_600_000).as_str(), "{worker}");
     }
 }

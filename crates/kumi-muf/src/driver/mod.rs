@@ -21,8 +21,9 @@ mod upkeep;
 mod watches;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use kumi_common::Life;
 use tokio::sync::{mpsc, watch};
 
 pub use ask::Stats;
@@ -70,7 +71,7 @@ pub(crate) async fn start(plan: Plan) -> Result<(Wires, Settings), Error> {
         poll,
         ..
     } = plan;
-    let instance = kumi_common::life(std::time::SystemTime::now(), fastrand::u8(..));
+    let instance = life().to_string();
     let route = Route {
         trust: plan.trust,
         info: plan.info,
@@ -111,4 +112,25 @@ pub(crate) async fn start(plan: Plan) -> Result<(Wires, Settings), Error> {
         server,
     };
     Ok((wires, settings))
+}
+
+/// The life of a unit that starts now, which is its instance.
+fn life() -> Life {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let unix_ms = since.map_or(0, |since| since.as_millis() as u64);
+    // They only have to differ from those of a process of this unit that starts in the same millisecond.
+    let random = getrandom::u64().unwrap_or_else(|_| fastrand::u64(..));
+    Life::new(unix_ms, random)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instance_is_of_the_form_of_a_node_s_life() {
+        let (node, instance) = (Life::new(1_700_000_000_000, 0), life());
+        assert!(node < instance, "{instance}");
+        assert_ne!(life(), instance);
+    }
 }

@@ -235,7 +235,7 @@ fn view(parts: &Parts) -> ClusterView {
         cluster: parts.cluster_name.clone(),
         node: identity.authority.to_string(),
         uid: identity.uid.to_string(),
-        name_and_life: Some(parts.name.with_life(identity.uid)),
+        name_and_life: Some(parts.name.with_life(identity.uid).into()),
         hash: hash_text(hash),
         members,
         quarantines,
@@ -253,7 +253,7 @@ fn rows(runtime: &MembershipRuntime, own: &Authority, now: TimerInstant) -> Vec<
         MemberRow {
             authority: record.authority.to_string(),
             uid: record.uid.to_string(),
-            name_and_life: metadata.name_and_life(record.uid),
+            name_and_life: metadata.name_and_life(record.uid).map(Into::into),
             status: record.status.to_string(),
             incarnation: record.incarnation,
             phi: runtime.phi(&record.authority),

@@ -375,12 +375,13 @@ impl AdminEvents {
         let place = members.binary_search_by(|member| member.authority.cmp(authority));
         let member = place.ok().and_then(|place| members.get(place));
         if let Some(member) = member.filter(|member| member.uid == *uid) {
-            return member.name_and_life();
+            return member.name_and_life().map(String::from);
         }
         if let Some((_, metadata)) = self.known.get(authority).filter(|known| known.0 == *uid) {
-            return metadata.name_and_life(*uid);
+            return metadata.name_and_life(*uid).map(String::from);
         }
-        self.shared.as_ref()?.name_and_life(identity)
+        let shared = self.shared.as_ref()?;
+        shared.name_and_life(identity).map(String::from)
     }
 
     fn changed(&mut self, members: &[Member]) -> Vec<AdminEvent> {
@@ -400,7 +401,7 @@ impl AdminEvents {
                 changed.push(AdminEvent::Metadata {
                     authority: authority.to_string(),
                     uid: uid.to_string(),
-                    name_and_life: metadata.name_and_life(*uid),
+                    name_and_life: metadata.name_and_life(*uid).map(String::from),
                     version: metadata.version().into(),
                     roles: roles.map(Into::into).collect(),
                     services: services

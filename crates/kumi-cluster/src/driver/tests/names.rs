@@ -4,7 +4,7 @@ use super::{name as address, start, until};
 use crate::{
     AdminEvent, AdminEvents, Authority, ClusterNode, ClusterWatch, Departure, DriverError,
     GoneCause, LifeNotice, LifeWatch, Member, MemberMetadata, MembershipError,
-    MembershipRuntimeConfig, MemoryNetwork, NodeName, NodeOptions, Notice, Transport,
+    MembershipRuntimeConfig, MemoryNetwork, NameAndLife, NodeName, NodeOptions, Notice, Transport,
 };
 use std::format;
 use std::string::{String, ToString};
@@ -25,7 +25,7 @@ async fn named(network: &MemoryNetwork, number: u16, name: &str, seeds: &[u16]) 
 }
 
 /// The next life that is over, as `name~life`, and how it ended.
-async fn gone(lives: &mut LifeWatch) -> (Option<String>, GoneCause) {
+async fn gone(lives: &mut LifeWatch) -> (Option<NameAndLife>, GoneCause) {
     loop {
         let notice = lives.next().await.expect("the node runs");
         if let LifeNotice::Departed(departure) = notice {
@@ -46,8 +46,8 @@ async fn the_others_see_the_name_and_the_life_of_a_node() {
     let members = until(&mut watch, &[1, 2]).await;
     assert_eq!(first.name().as_str(), "10.0.0.1-1");
     let life = second.identity().uid;
-    assert_eq!(second.name_and_life(), format!("web-1~{life}"));
-    let seen: Vec<Option<String>> = members.iter().map(Member::name_and_life).collect();
+    assert_eq!(second.name_and_life().as_str(), format!("web-1~{life}"));
+    let seen: Vec<Option<NameAndLife>> = members.iter().map(Member::name_and_life).collect();
     let both = [first.name_and_life(), second.name_and_life()];
     assert_eq!(seen, both.map(Some));
 
@@ -115,7 +115,8 @@ async fn operators_are_told_the_name_of_a_member_from_its_first_event_to_its_las
     let mut watch = first.subscribe();
     let mut words = AdminEvents::new(watch.first()).names_from(first.shared());
     let second = named(&network, 2, "web-1", &[1]).await;
-    let (identity, name) = (second.identity().to_string(), second.name_and_life());
+    let identity = second.identity().to_string();
+    let name = String::from(second.name_and_life());
     let becomes = |event: &AdminEvent, status: &str| {
         let AdminEvent::Status { uid, to, .. } = event else {
             return false;
@@ -160,7 +161,7 @@ async fn a_late_watcher_is_told_the_name_of_a_life_that_a_later_one_replaced() {
     // Its events are collected, and passed on only when the record is of the later life.
     let mut late = first.subscribe();
     let mut words = AdminEvents::new(late.first()).names_from(first.shared());
-    let name = second.name_and_life();
+    let name = String::from(second.name_and_life());
     drop(second);
     until(&mut watch, &[1]).await;
     let again = named(&network, 2, "web-1", &[1]).await;

@@ -193,7 +193,11 @@ async fn ended(node: ClusterNode, mut told: Told<'_>) -> Result<(), Failure> {
         return Err(DriverError::Failed.into());
     }
     match told.given_up {
-        Some(reason) => Err(Failure::Ended(ended_text(&authority, &name, &reason))),
+        Some(reason) => Err(Failure::Ended(ended_text(
+            &authority,
+            name.as_str(),
+            &reason,
+        ))),
         None => Ok(()),
     }
 }
@@ -326,7 +330,7 @@ fn announce(
             "kind": "started",
             "node": identity.authority.as_str(),
             "uid": identity.uid.to_string(),
-            "name_and_life": name,
+            "name_and_life": name.as_str(),
             "cluster": cluster,
             "listening": listening,
         }));
