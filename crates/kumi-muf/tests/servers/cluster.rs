@@ -406,3 +406,33 @@ async fn a_cluster_serves_calls_and_survives_a_failover() {
     assert!(others.is_empty(), "{answers} answers, and {others:?}");
     assert_eq!(answers, 250);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_values_are_carried_on_a_cluster_too_and_their_answers_do_not_stay() {
+    let cluster = Cluster::start(false);
+    let backend = Muf::connect(&cluster.url(), "back").await.expect("a unit");
+    backend.serve("*", echo).await.expect("a service");
+    let web = Muf::connect(&cluster.url(), "web").await.expect("a unit");
+    let call = |number: usize| {
+        let payload = vec![number as u8; 300_000];
+        let call = web.request("a.b", payload.clone()).into_future();
+        async move { assert!(call.await.expect("an answer").bytes() == &payload) }
+    };
+    futures_util::future::join_all((0..24).map(call)).await;
+    wait_until("the lives of all answers are cut", || {
+        let answers = cluster.keys("MUF/web/RES/*");
+        let left = |key: &String| cluster.cli(&["PTTL", key]).parse::<i64>();
+        answers
+            .iter()
+            .all(|key| left(key).is_ok_and(|left| left <= 4_000))
+    });
+    // A bare ID has no tag: its keys are on several nodes.
+    let large = "x".repeat(100_000);
+    cluster.cli(&["SET", "MUF/me/REQ/large", &large, "EX", "10"]);
+    wait_until("an answer", || {
+        cluster.cli(&["STRLEN", "MUF/me/RES/large"]) == "100000"
+    });
+    let gathered = web.gather("a.b", large.clone()).count(1);
+    let gathered = gathered.await.expect("an answer");
+    assert_eq!(gathered[0].result, Ok(large.into()));
+}

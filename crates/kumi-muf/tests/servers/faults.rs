@@ -198,6 +198,25 @@ async fn the_requests_of_a_killed_process_are_taken_over_within_three_seconds() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_is_written_again_after_a_flush_is_run_as_one_that_may_have_run() {
+    for server in Server::each() {
+        let victim = Victim::serving(server.url()).await;
+        let web = server.unit("web").await;
+        let call = tokio::spawn(web.request("a.b", "x").into_future());
+        let mut victim = victim.began(1).await;
+        end(&mut victim.process);
+        // Nothing on the server shows any more that it was run.
+        server.cli(&["FLUSHALL"]);
+        let heir = server.unit("heir").await;
+        let attempt =
+            |request: Request| async move { Ok::<_, Error>(request.attempt().to_string()) };
+        heir.serve("a.b", attempt).await.expect("a service");
+        let answer = call.await.expect("no panic").expect("an answer");
+        assert_eq!(answer.text().expect("text"), "2");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_backend_that_comes_later_takes_over_within_three_seconds_too() {
     for server in Server::each() {
         let victim = Victim::serving(server.url()).await;
