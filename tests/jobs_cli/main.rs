@@ -1,5 +1,7 @@
 //! `kumi jobs` through the built binary, on a redis-server.
 
+mod settings;
+
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
 use std::process::{Child, Command, Output, Stdio};

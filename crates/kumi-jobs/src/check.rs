@@ -1,8 +1,8 @@
 //! Sizes and names, checked before a queue sees them: the same limits and the same errors on every queue.
 
-use crate::core::{ENQUEUE_LIMIT, NewTask, Settings, TURN_LIMIT};
+use crate::core::{ENQUEUE_LIMIT, NewTask, Retention, Settings, TURN_LIMIT};
 use crate::error::QueueError;
-use crate::queue::{Ask, Finish, Outcome};
+use crate::queue::{Ask, Finish, Outcome, Schedule};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +15,24 @@ pub(crate) const KEY_LIMIT_BYTES: usize = 512;
 /// Longest delay, window of a unique key, and lease: 100 years. Milliseconds since 1970 plus this many are exact in a
 /// script's numbers.
 pub(crate) const DURATION_LIMIT: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
+
+/// Schedules of one set.
+pub const SCHEDULES_LIMIT: usize = 500;
+
+/// The most done tasks that a queue keeps of a state.
+const KEPT_LIMIT: usize = 1_000_000_000_000;
+
+pub(crate) fn retention(retention: &Retention) -> Result<(), QueueError> {
+    at_most("succeeded tasks to keep", retention.succeeded, KEPT_LIMIT)?;
+    at_most("dead tasks to keep", retention.dead, KEPT_LIMIT)?;
+    duration("the time to keep succeeded tasks", retention.succeeded_for)?;
+    duration("the time to keep dead tasks", retention.dead_for)
+}
+
+pub(crate) fn schedules(set: &str, schedules: &[Schedule]) -> Result<(), QueueError> {
+    key("the name of a set of schedules", set)?;
+    at_most("schedules in one set", schedules.len(), SCHEDULES_LIMIT)
+}
 
 pub(crate) fn tasks(tasks: &[NewTask], settings: &Settings) -> Result<(), QueueError> {
     at_most("tasks in one enqueue", tasks.len(), ENQUEUE_LIMIT)?;
@@ -44,6 +62,14 @@ fn one_task(task: &NewTask, settings: &Settings) -> Result<(), QueueError> {
         return Err(QueueError::Invalid("max_attempts is at least 1".into()));
     }
     duration("the delay", task.delay)?;
+    if let Some(backoff) = &task.backoff {
+        duration("the back-off", backoff.first.max(backoff.cap))?;
+        if backoff.factor == 0 {
+            return Err(QueueError::Invalid(
+                "a back-off's factor is at least 1".into(),
+            ));
+        }
+    }
     if let Some(unique) = &task.unique {
         key("the unique key", &unique.key)?;
         duration("the unique key's window", unique.window.unwrap_or_default())?;

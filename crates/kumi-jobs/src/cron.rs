@@ -9,7 +9,8 @@
 //!
 //! The last decided slot is stored with the schedule, and `Queue::fire` moves it from what the scheduler saw to the new
 //! one. So any number of schedulers enqueue each slot once. After downtime the latest slot is enqueued if it is no older
-//! than [`CATCH_UP`]; all older ones are skipped.
+//! than [`CATCH_UP`]; all older ones are skipped. A last slot that lies in the future was decided by a clock that was wrong:
+//! slots count from now then, or the schedule would be silent until that time comes.
 
 use crate::core::{NewTask, TaskId, Timestamp};
 use crate::error::QueueError;
@@ -21,6 +22,9 @@ use std::time::Duration;
 
 /// How old the one slot that is made up for after downtime may be.
 pub(crate) const CATCH_UP: Duration = Duration::from_secs(3_600);
+
+/// How far in the future the last slot may lie. A clock that is set back by less repeats no slot.
+const AHEAD: Duration = Duration::from_secs(60);
 
 /// How often schedules that other programs stored are looked for.
 const LOOK: Duration = Duration::from_secs(20);
@@ -242,11 +246,17 @@ pub(crate) async fn tick(queue: &dyn Queue) -> Result<Duration, QueueError> {
                 continue;
             }
         };
-        if cron
-            .after(schedule.last_slot)
-            .is_some_and(|slot| slot <= now)
+        let is_ahead = schedule.last_slot.since(now) > AHEAD;
+        if is_ahead
+            || cron
+                .after(schedule.last_slot)
+                .is_some_and(|slot| slot <= now)
         {
-            match decide(queue, &schedule, &cron, now).await {
+            let decided = match is_ahead {
+                true => start_anew(queue, &schedule, now).await,
+                false => decide(queue, &schedule, &cron, now).await,
+            };
+            match decided {
                 // The other schedules cannot reach the server either.
                 Err(error @ QueueError::Io { .. }) => return Err(error),
                 Err(error) => tracing::warn!(
@@ -267,10 +277,28 @@ pub(crate) async fn tick(queue: &dyn Queue) -> Result<Duration, QueueError> {
 /// The task that a schedule enqueues in a slot.
 pub(crate) fn task_of(schedule: &Schedule, slot: Timestamp) -> NewTask {
     let mut task = NewTask::new(schedule.envelope.clone());
-    task.id = TaskId::from_parts(slot, fastrand::u128(..));
+    task.id = TaskId::from_parts(slot, crate::random::u128());
     task.max_attempts = schedule.max_attempts;
     task.priority = schedule.priority;
     task
+}
+
+/// Lets the slots of a schedule count from now: its last slot is in the future, so the clock was set back since.
+async fn start_anew(
+    queue: &dyn Queue,
+    schedule: &Schedule,
+    now: Timestamp,
+) -> Result<(), QueueError> {
+    let last = schedule.last_slot;
+    if queue.fire(&schedule.name, last, now, None).await? {
+        tracing::warn!(
+            schedule = schedule.name,
+            last_slot_ms = last.as_ms(),
+            now_ms = now.as_ms(),
+            "the queue's clock was set back: slots count from now"
+        );
+    }
+    Ok(())
 }
 
 async fn decide(
@@ -510,5 +538,35 @@ mod tests {
         clock.store(at("2026-01-02T10:00:00Z").as_ms(), Ordering::SeqCst);
         tick(&queue).await.unwrap();
         assert_eq!(queue.counts_by_state().await.unwrap().total(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_clock_that_jumps_forward_and_back_silences_no_schedule() {
+        let clock = Arc::new(AtomicU64::new(at("2026-01-01T08:30:00Z").as_ms()));
+        let queue = InMemoryQueue::with_virtual_clock(Settings::default(), clock.clone());
+        let schedule = Schedule {
+            name: "hourly".into(),
+            expression: "0 * * * *".into(),
+            zone: "UTC".into(),
+            envelope: TaskEnvelope::json("digest", "{}"),
+            max_attempts: 5,
+            priority: Priority::default(),
+            last_slot: Timestamp::default(),
+        };
+        queue.put_schedule(schedule).await.unwrap();
+        let at_time = async |time: &str| {
+            clock.store(at(time).as_ms(), Ordering::SeqCst);
+            tick(&queue).await.unwrap();
+            let counts = queue.counts_by_state().await.unwrap();
+            counts.of(TaskState::Queued)
+        };
+        // A year ahead, for one slot.
+        assert_eq!(at_time("2027-01-01T00:00:10Z").await, 1);
+        assert_eq!(at_time("2026-01-01T08:31:00Z").await, 1);
+        assert_eq!(at_time("2026-01-01T09:00:01Z").await, 2);
+        // Set back by less than a minute, a slot is not decided twice.
+        assert_eq!(at_time("2026-01-01T08:59:50Z").await, 2);
+        assert_eq!(at_time("2026-01-01T09:00:02Z").await, 2);
+        assert_eq!(at_time("2026-01-01T10:00:00Z").await, 3);
     }
 }

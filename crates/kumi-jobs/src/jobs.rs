@@ -2,14 +2,16 @@
 
 use crate::check;
 use crate::core::{
-    ENQUEUE_LIMIT, NewTask, Priority, Serial, TaskEnvelope, TaskId, TaskRecord, TaskState,
-    Timestamp, Unique,
+    Backoff, ENQUEUE_LIMIT, NewTask, Priority, Serial, Settings, TaskEnvelope, TaskId, TaskRecord,
+    TaskState, Timestamp, Unique,
 };
 use crate::cron::{self, Cron};
 use crate::error::{QueueError, ResultError};
 use crate::memory::InMemoryQueue;
 use crate::queue::{Counts, Enqueued, Filter, Queue, Requeued, Schedule};
+use crate::random;
 use crate::redis::RedisQueue;
+use crate::schedules::Schedules;
 use crate::task::{Options, Task};
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
@@ -85,12 +87,13 @@ impl Jobs {
     ) -> Result<Vec<Handle<T::Output>>, QueueError> {
         let (task_type, options) = (Arc::from(T::TYPE), T::options());
         let (mut handles, mut buffer) = (Vec::new(), Vec::new());
+        let mut random = random::Buffer::new();
         let mut tasks = tasks.into_iter().peekable();
         while tasks.peek().is_some() {
             let now = Timestamp::of_this_machine();
             let mut batch = Vec::with_capacity(tasks.size_hint().0.min(ENQUEUE_LIMIT));
             for task in tasks.by_ref().take(ENQUEUE_LIMIT) {
-                let id = TaskId::from_parts(now, fastrand::u128(..));
+                let id = TaskId::from_parts(now, random.u128());
                 let new = encode_as(id, &task, &task_type, &options, &mut buffer)?;
                 batch.push(new);
             }
@@ -148,11 +151,13 @@ impl Jobs {
     /// # Errors
     /// As of `cron`.
     pub async fn put_schedule(&self, schedule: Schedule) -> Result<(), QueueError> {
-        check::key("the schedule's name", &schedule.name)?;
-        Cron::parse(&schedule.expression, &schedule.zone)?;
-        let task = cron::task_of(&schedule, Timestamp::default());
-        check::tasks(&[task], self.queue.settings())?;
+        check_schedule(&schedule, self.queue.settings())?;
         self.queue.put_schedule(schedule).await
+    }
+
+    /// A program's set of schedules, to be declared as a whole.
+    pub fn schedules(&self, set: &str) -> Schedules {
+        Schedules::new(self.clone(), set)
     }
 
     /// A handle on a task that was enqueued before, perhaps by another program.
@@ -257,7 +262,15 @@ impl Jobs {
 /// Tasks looked at per call of a listing that goes over all.
 const PAGE: usize = 200;
 
-fn encode<T: Task>(task: &T) -> Result<NewTask, QueueError> {
+/// Checks what a schedule says before it is stored.
+pub(crate) fn check_schedule(schedule: &Schedule, settings: &Settings) -> Result<(), QueueError> {
+    check::key("the schedule's name", &schedule.name)?;
+    Cron::parse(&schedule.expression, &schedule.zone)?;
+    let task = cron::task_of(schedule, Timestamp::default());
+    check::tasks(&[task], settings)
+}
+
+pub(crate) fn encode<T: Task>(task: &T) -> Result<NewTask, QueueError> {
     let (task_type, options) = (Arc::from(T::TYPE), T::options());
     encode_as(
         TaskId::random(),
@@ -366,6 +379,11 @@ impl<T: Task> Enqueue<T> {
     /// How often it is tried, the first time included.
     pub fn max_attempts(self, attempts: u32) -> Self {
         self.with(|task| task.max_attempts = attempts)
+    }
+
+    /// When its failed attempts are repeated, instead of what the worker's options for its type say.
+    pub fn backoff(self, backoff: Backoff) -> Self {
+        self.with(|task| task.backoff = Some(backoff))
     }
 
     /// The trace context that its handler gets, in the form of a W3C `traceparent` header.

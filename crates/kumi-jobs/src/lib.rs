@@ -40,16 +40,19 @@ mod jobs;
 mod lost;
 mod memory;
 mod queue;
+mod random;
 mod redis;
 mod registry;
+mod schedules;
 mod task;
 mod worker;
 
+pub use check::SCHEDULES_LIMIT;
 pub use context::Context;
 pub use core::{
-    DEFAULT_MAX_ATTEMPTS, ENQUEUE_LIMIT, Exponential, Fixed, JSON, MAX_GIVEN_BACK, NewTask, Owner,
-    ParseIdError, Priority, Progress, RetryPolicy, Serial, Settings, TURN_LIMIT, TaskEnvelope,
-    TaskId, TaskRecord, TaskState, Timestamp, Token, Unique, transition,
+    Backoff, DEFAULT_MAX_ATTEMPTS, ENQUEUE_LIMIT, Exponential, Fixed, JSON, MAX_GIVEN_BACK,
+    NewTask, Owner, ParseIdError, Priority, Progress, Retention, RetryPolicy, Serial, Settings,
+    TURN_LIMIT, TaskEnvelope, TaskId, TaskRecord, TaskState, Timestamp, Token, Unique, transition,
 };
 pub use error::{QueueError, ResultError};
 pub use jobs::{Enqueue, Handle, Jobs};
@@ -58,8 +61,9 @@ pub use queue::{
     Ask, Cancel, Claim, Counts, Enqueued, Events, Filter, Finish, Finished, Gone, Lease, Notice,
     Outcome, Page, Queue, Released, Reply, Requeued, Room, Schedule, Signal, TaskEvent, Turn,
 };
-pub use redis::{RedisOptions, RedisQueue, queue_names};
+pub use redis::{FORMAT, RedisOptions, RedisQueue, queue_names};
 pub use registry::{DuplicateType, Execution, Registry, TaskHandler};
+pub use schedules::Schedules;
 pub use task::{Options, Task, TaskError};
 pub use tokio_util::sync::CancellationToken;
 pub use worker::{LEASE, RENEWAL, Worker, WorkerError};

@@ -29,7 +29,7 @@ impl Lost {
         tracing::info!(task_id = %id, attempt = attempts, err, "Failed");
         match state {
             TaskState::RetryScheduled => {
-                let (next_run_at, backoff) = (next_run_at.as_ms(), reap_delay(*attempts));
+                let (next_run_at, backoff) = (next_run_at.as_ms(), reap_delay(*id, *attempts));
                 tracing::info!(task_id = %id, next_run_at, ?backoff, "RetryScheduled");
             }
             TaskState::Dead => {

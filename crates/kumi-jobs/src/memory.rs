@@ -5,7 +5,7 @@
 
 use crate::check;
 use crate::core::{
-    Effects, Machine, NewTask, Owner, Progress, Settings, TaskId, TaskRecord, Timestamp,
+    Effects, Machine, NewTask, Owner, Progress, Retention, Settings, TaskId, TaskRecord, Timestamp,
 };
 use crate::error::QueueError;
 use crate::lost::Lost;
@@ -325,6 +325,18 @@ impl Queue for InMemoryQueue {
         })
     }
 
+    fn retention(&self) -> Reply<'_, Retention> {
+        self.call(|machine, _| Ok(machine.retention()))
+    }
+
+    fn keep(&self, retention: Retention) -> Reply<'_, ()> {
+        self.call(|machine, _| {
+            check::retention(&retention)?;
+            machine.keep(retention);
+            Ok(())
+        })
+    }
+
     fn wait<'a>(
         &'a self,
         owner: &'a Owner,
@@ -405,6 +417,17 @@ impl Queue for InMemoryQueue {
         self.call(|machine, now| {
             machine.put_schedule(now, schedule);
             Ok(())
+        })
+    }
+
+    fn declare_schedules<'a>(
+        &'a self,
+        set: &'a str,
+        schedules: Vec<Schedule>,
+    ) -> Reply<'a, Vec<String>> {
+        self.call(|machine, now| {
+            check::schedules(set, &schedules)?;
+            Ok(machine.declare_schedules(now, set, schedules))
         })
     }
 

@@ -6,8 +6,8 @@
 //! implementation should pass.
 
 use crate::core::{
-    NewTask, Owner, Priority, Progress, Settings, TaskEnvelope, TaskId, TaskRecord, TaskState,
-    Timestamp, Token,
+    Backoff, NewTask, Owner, Priority, Progress, Retention, Settings, TaskEnvelope, TaskId,
+    TaskRecord, TaskState, Timestamp, Token,
 };
 use crate::error::QueueError;
 use bytes::Bytes;
@@ -64,6 +64,8 @@ pub struct Claim {
     pub created_at: Timestamp,
     /// The producer's trace context.
     pub trace: Option<Arc<str>>,
+    /// The producer's back-off, instead of that of the handler.
+    pub backoff: Option<Backoff>,
     /// Whether the run is to be cancelled; false in the reply to a turn.
     pub cancel_requested: bool,
 }
@@ -204,7 +206,7 @@ pub enum Requeued {
 pub enum Released {
     /// So many tasks were given back.
     Tasks(usize),
-    /// The owner renewed its lease recently; nothing changed.
+    /// The owner renewed its lease recently, or could not; nothing changed.
     Alive,
 }
 
@@ -466,7 +468,8 @@ pub trait Queue: Send + Sync + 'static {
         self.running(owner)
     }
 
-    /// Gives back at once what a crashed worker holds, unless it has renewed its lease within `silent_for`. The owner
+    /// Gives back at once what a crashed worker holds, unless it has renewed its lease within `silent_for`, or could not
+    /// renew it until less than a lease ago, because the queue was away or its clock jumped. Zero asks for neither. The owner
     /// gets [`QueueError::OwnerReleased`] from then on.
     fn release_owner<'a>(&'a self, gone: &'a Gone, silent_for: Duration) -> Reply<'a, Released>;
 
@@ -526,6 +529,12 @@ pub trait Queue: Send + Sync + 'static {
     /// Bounds how many tasks of a type run at once, on all workers together; None lifts the bound.
     fn limit<'a>(&'a self, task_type: &'a str, limit: Option<u32>) -> Reply<'a, ()>;
 
+    /// What the queue keeps of done tasks.
+    fn retention(&self) -> Reply<'_, Retention>;
+
+    /// Changes what the queue keeps of done tasks, for all programs and across restarts. Later calls drop what is too much.
+    fn keep(&self, retention: Retention) -> Reply<'_, ()>;
+
     /// Waits until one of the types may have something to claim, a signal for the owner arrives, or the time is up. Not
     /// to be dropped before it ends, except when the worker ends: a dropped wait may have taken a signal with it.
     fn wait<'a>(
@@ -546,6 +555,15 @@ pub trait Queue: Send + Sync + 'static {
 
     /// Stores a schedule. One with the same name and times keeps its last slot; otherwise slots count from now.
     fn put_schedule(&self, schedule: Schedule) -> Reply<'_, ()>;
+
+    /// Stores schedules as a set, in one step: those that the set had before and that are not among these are removed. A
+    /// schedule that belonged to another set, or to none, belongs to this one from then on. At most
+    /// [`SCHEDULES_LIMIT`](crate::SCHEDULES_LIMIT) of them. Answers the names of those that were removed.
+    fn declare_schedules<'a>(
+        &'a self,
+        set: &'a str,
+        schedules: Vec<Schedule>,
+    ) -> Reply<'a, Vec<String>>;
 
     /// Removes a schedule. False if there was none.
     fn remove_schedule<'a>(&'a self, name: &'a str) -> Reply<'a, bool>;

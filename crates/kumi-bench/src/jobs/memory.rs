@@ -7,10 +7,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use kumi_jobs::{Context, InMemoryQueue, Jobs, Settings, TaskError, Worker};
+use kumi_jobs::{Context, Jobs, TaskError, Worker};
 
 use crate::jobs::client::{Mail, Party, Runs};
 use crate::jobs::ours::Kumi;
@@ -54,12 +53,8 @@ pub(super) fn measure(count: usize) -> Result<Outcome> {
 }
 
 fn queue() -> Jobs {
-    let settings = Settings {
-        keep_succeeded: 10_000,
-        keep_succeeded_for: Duration::from_secs(3_600),
-        ..Settings::default()
-    };
-    Jobs::with_queue(Arc::new(InMemoryQueue::with_settings(settings)))
+    // It keeps 10,000 succeeded tasks for an hour, as every queue that is told nothing else.
+    Jobs::memory()
 }
 
 async fn through_queue(count: usize) -> Result<(f64, f64)> {

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use kumi_jobs::{Context, ENQUEUE_LIMIT, Jobs, RedisOptions, Settings, Task, TaskError, Worker};
+use kumi_jobs::{
+    Context, ENQUEUE_LIMIT, Jobs, Queue as _, RedisOptions, Retention, Task, TaskError, Worker,
+};
 
 use crate::args::JobsClientArgs;
 use crate::jobs::bare::BareList;
@@ -60,17 +62,18 @@ pub(crate) fn run(args: &JobsClientArgs) -> Result<()> {
         .build()
         .context("cannot start a runtime")?;
     runtime.block_on(async {
-        let settings = Settings {
-            keep_succeeded: args.keep,
-            keep_succeeded_for: Duration::from_secs(86_400),
-            ..Settings::default()
+        let retention = Retention {
+            succeeded: args.keep,
+            succeeded_for: Duration::from_secs(86_400),
+            ..Retention::default()
         };
         if args.bare {
             let list = BareList::connect(&args.url).await?;
             return client::run(list, &args.operation, args.count, args.concurrency).await;
         }
-        let options = RedisOptions::from_url(&args.url)?.settings(settings);
+        let options = RedisOptions::from_url(&args.url)?;
         let queue = Arc::new(options.connect().await?);
+        queue.keep(retention).await?;
         if args.operation == "scripts" {
             return scripts::run(queue, &args.url, args.count).await;
         }

@@ -1,7 +1,8 @@
 //! Which tasks a worker gets, and how many.
 
 use super::{Fixture, of_type, table_of, task};
-use crate::{ENQUEUE_LIMIT, Priority, TaskId, TaskState};
+use crate::{ENQUEUE_LIMIT, Finish, NewTask, Outcome, Priority, TaskId, TaskState};
+use std::time::Duration;
 
 table_of!(
     tasks_of_a_type_run_in_order,
@@ -11,6 +12,7 @@ table_of!(
     a_limit_bounds_all_workers,
     more_is_said_when_tasks_are_left,
     a_pause_stops_claims_only,
+    what_is_due_starves_no_claim,
 );
 
 async fn tasks_of_a_type_run_in_order(f: &Fixture<'_>) {
@@ -99,7 +101,7 @@ async fn more_is_said_when_tasks_are_left(f: &Fixture<'_>) {
         f.simple().await;
     }
     assert!(!f.turn(&[("a", 1)], 1).await.more, "the worker is full");
-    f.advance(3_600).await;
+    f.live(15).await;
     // The lease ended: the turn gives the task back and there is room for it, later.
     let turn = f.turn(&[("a", 9)], 9).await;
     assert_eq!((turn.claims.len(), turn.more), (2, false));
@@ -125,4 +127,56 @@ async fn a_pause_stops_claims_only(f: &Fixture<'_>) {
         .await;
     f.queue.pause(false).await.expect("the queue answers");
     assert_eq!(f.claim().await.id, second);
+}
+
+/// Far more tasks are due than one turn moves into line, and a worker has much to report.
+async fn what_is_due_starves_no_claim(f: &Fixture<'_>) {
+    let later = Duration::from_secs(60);
+    let tasks = |name: &str, count: usize, delay: Duration| -> Vec<NewTask> {
+        let task = |_| NewTask {
+            delay,
+            ..of_type(name)
+        };
+        (0..count).map(task).collect()
+    };
+    for (name, count, delay) in [
+        ("b", 80, Duration::ZERO),
+        ("b", 80, later),
+        ("c", 50, Duration::ZERO),
+    ] {
+        let added = f.queue.enqueue(tasks(name, count, delay)).await;
+        added.expect("the queue answers");
+    }
+    // As many retries as delayed tasks.
+    for _ in 0..2 {
+        let claims = f.turn(&[("b", 40)], 40).await.claims;
+        let failed = claims.iter().map(|claim| {
+            let error = "no".to_owned();
+            let retry_after = Some(later);
+            Finish::new(claim, Outcome::Failed { error, retry_after })
+        });
+        let failed = f.queue.finish(failed.collect()).await;
+        failed.expect("the queue answers");
+    }
+    let held = f.turn(&[("c", 50)], 50).await.claims;
+    f.advance(60).await;
+    let mut urgent = task();
+    urgent.priority = Priority::High;
+    f.add(urgent.clone()).await;
+    let counts = async || f.queue.counts_by_state().await.expect("the queue answers");
+    let reports = held
+        .iter()
+        .map(|claim| Finish::new(claim, Outcome::Succeeded(None)));
+    let turn = f
+        .queue
+        .turn(reports.collect(), f.ask(&[("a", 50)], 50))
+        .await;
+    let turn = turn.expect("the queue answers");
+    let claimed: Vec<TaskId> = turn.claims.iter().map(|claim| claim.id).collect();
+    assert_eq!(claimed, [urgent.id]);
+    assert!(turn.more);
+    // Neither delayed tasks nor retries keep the others from coming up.
+    let counts = counts().await;
+    assert_eq!(counts.of(TaskState::Scheduled), 80 - 13);
+    assert_eq!(counts.of(TaskState::RetryScheduled), 80 - 12);
 }

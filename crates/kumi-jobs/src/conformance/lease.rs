@@ -19,14 +19,17 @@ table_of!(
     a_worker_is_told_how_much_it_holds,
     what_a_worker_holds_says_what_is_to_be_cancelled,
     a_cancelled_task_of_a_crashed_worker_is_cancelled,
+    a_lost_task_comes_back_after_about_a_second,
+    an_outage_is_not_charged_to_workers,
+    a_lease_ends_where_calls_are_far_apart,
 );
 
 async fn an_ended_lease_gives_everything_back(f: &Fixture<'_>) {
     let ids = [f.simple().await, f.simple().await];
     let claims = f.claims(2).await;
-    f.advance(14).await;
+    f.live(14).await;
     assert_eq!(f.queue.reap().await.expect("the queue answers"), 0);
-    f.advance(1).await;
+    f.live(1).await;
     assert_eq!(f.queue.reap().await.expect("the queue answers"), 2);
     for id in ids {
         let record = f.record(id).await;
@@ -42,7 +45,7 @@ async fn an_ended_lease_gives_everything_back(f: &Fixture<'_>) {
         );
     }
     // Another worker has them.
-    f.advance(1).await;
+    f.advance(2).await;
     let other = f.worker(Owner::random());
     let again = other.claims(2).await;
     assert_eq!(again.len(), 2);
@@ -70,7 +73,7 @@ async fn a_report_after_the_lease_was_reaped_is_refused(f: &Fixture<'_>) {
         (f.simple().await, TaskState::RetryScheduled),
     ];
     let claims = f.claims(2).await;
-    f.advance(15).await;
+    f.live(15).await;
     assert_eq!(f.queue.reap().await.expect("the queue answers"), 2);
     f.check_states(&cases).await;
     for claim in &claims {
@@ -116,7 +119,7 @@ async fn five_crashes_are_the_end(f: &Fixture<'_>) {
     for _ in 0..5 {
         let crashing = f.worker(Owner::random());
         assert_eq!(crashing.claim().await.id, id);
-        f.advance(3_600).await;
+        f.live(15).await;
         f.queue.reap().await.expect("the queue answers");
         f.advance(3_600).await;
     }
@@ -183,7 +186,7 @@ async fn older_lives_are_released_together(f: &Fixture<'_>) {
         f.simple().await;
         f.worker(owner.clone()).claim().await;
     }
-    f.advance(5).await;
+    f.live(5).await;
     let gone = Gone::Before(owners[2].clone());
     let released = f.queue.release_owner(&gone, Duration::from_secs(2)).await;
     assert_eq!(
@@ -314,7 +317,69 @@ async fn a_cancelled_task_of_a_crashed_worker_is_cancelled(f: &Fixture<'_>) {
         f.queue.cancel(id).await.expect("the queue answers"),
         Cancel::Requested
     );
-    f.advance(60).await;
+    f.live(15).await;
     f.queue.reap().await.expect("the queue answers");
     assert_eq!(f.state(id).await, TaskState::Cancelled);
+}
+
+/// A task whose lease ended waits for about a second, whatever its attempt.
+async fn a_lost_task_comes_back_after_about_a_second(f: &Fixture<'_>) {
+    let id = f.simple().await;
+    for attempt in 1..5 {
+        assert_eq!(f.worker(Owner::random()).claim().await.attempt, attempt);
+        f.live(15).await;
+        f.queue.reap().await.expect("the queue answers");
+        let record = f.record(id).await;
+        let due = record.next_run_at.expect("it waits");
+        let delay = due.since(record.updated_at).as_millis();
+        assert!((750..1_250).contains(&delay), "{delay}");
+        f.live(2).await;
+    }
+}
+
+/// Nobody could renew a lease while the queue was away.
+async fn an_outage_is_not_charged_to_workers(f: &Fixture<'_>) {
+    let (alive, crashed) = (f.worker(Owner::random()), f.worker(Owner::random()));
+    let mut last_attempt = task();
+    last_attempt.max_attempts = 1;
+    f.add(last_attempt).await;
+    let (held, lost) = (alive.claim().await, f.simple().await);
+    crashed.claim().await;
+    for _ in 0..2 {
+        f.advance(18).await;
+        // A third worker comes first.
+        f.turn(&[("a", 9)], 9).await;
+        assert_eq!(f.queue.reap().await.expect("the queue answers"), 0);
+        let gone = Gone::Life(crashed.owner.clone());
+        let released = f.queue.release_owner(&gone, Duration::from_secs(2)).await;
+        assert_eq!(released.expect("the queue answers"), Released::Alive);
+        f.live(2).await;
+    }
+    alive.succeed(&held).await;
+    // From the end of the second outage on, a lease counts as ever.
+    f.live(12).await;
+    assert_eq!(f.queue.reap().await.expect("the queue answers"), 0);
+    assert_eq!(f.state(lost).await, TaskState::Running);
+    f.live(1).await;
+    assert_eq!(f.queue.reap().await.expect("the queue answers"), 1);
+    assert_eq!(f.state(lost).await, TaskState::RetryScheduled);
+}
+
+/// Idle workers ask every 5 s: that is no outage for ever.
+async fn a_lease_ends_where_calls_are_far_apart(f: &Fixture<'_>) {
+    for (seconds, calls) in [(5, 4), (60, 2), (12, 3)] {
+        let id = f.simple().await;
+        f.worker(Owner::random()).claim().await;
+        for call in 1..=calls {
+            assert_eq!(f.state(id).await, TaskState::Running, "call {call}");
+            f.advance(seconds).await;
+            match seconds {
+                5 => drop(f.turn(&[], 0).await),
+                _ => drop(f.queue.reap().await.expect("the queue answers")),
+            }
+        }
+        assert_eq!(f.state(id).await, TaskState::RetryScheduled, "{seconds}");
+        let cancel = f.queue.cancel(id).await;
+        assert_eq!(cancel.expect("the queue answers"), Cancel::Cancelled);
+    }
 }

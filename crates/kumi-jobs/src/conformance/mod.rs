@@ -11,8 +11,8 @@ mod operations;
 mod signals;
 
 use crate::{
-    Ask, Claim, Enqueued, Finished, NewTask, Outcome, Owner, Queue, Room, Settings, TaskEnvelope,
-    TaskId, TaskRecord, TaskState, Turn,
+    Ask, Claim, Enqueued, Finished, Lease, NewTask, Outcome, Owner, Queue, Room, Settings,
+    TaskEnvelope, TaskId, TaskRecord, TaskState, Turn,
 };
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
@@ -88,6 +88,15 @@ impl<'a> Fixture<'a> {
 
     async fn advance(&self, seconds: u64) {
         self.harness.advance(Duration::from_secs(seconds)).await;
+    }
+
+    /// Lets time pass while other workers use the queue.
+    async fn live(&self, seconds: u64) {
+        for _ in 0..seconds {
+            self.advance(1).await;
+            let other = self.queue.heartbeat(&Owner::random(), LEASE).await;
+            assert_eq!(other.expect("the queue answers"), Lease::Lost);
+        }
     }
 
     async fn add(&self, task: NewTask) -> Enqueued {

@@ -3,8 +3,9 @@
 use super::{Fixture, of_type, table_of, task};
 use crate::cron::tick;
 use crate::{
-    Cancel, ENQUEUE_LIMIT, Filter, Finished, Jobs, Outcome, Priority, Progress, QueueError,
-    Requeued, Schedule, Settings, TaskEnvelope, TaskId, TaskState, Timestamp,
+    Backoff, Cancel, ENQUEUE_LIMIT, Filter, Finished, Jobs, Outcome, Priority, Progress,
+    QueueError, Requeued, Retention, Schedule, Settings, TaskEnvelope, TaskId, TaskState,
+    Timestamp,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -23,6 +24,9 @@ table_of!(
     a_slot_is_decided_once,
     any_number_of_schedulers_enqueue_a_slot_once,
     a_schedule_whose_task_is_refused_stops_no_other,
+    a_clock_that_was_wrong_silences_no_schedule,
+    a_set_of_schedules_is_declared_as_a_whole,
+    a_back_off_stays_with_its_task,
 );
 
 async fn cancel_says_what_it_did(f: &Fixture<'_>) {
@@ -308,15 +312,24 @@ async fn steps_are_bounded(f: &Fixture<'_>) {
     ));
 }
 
+async fn keep(f: &Fixture<'_>, retention: Retention) {
+    f.queue.keep(retention).await.expect("the queue answers");
+    let kept = f.queue.retention().await.expect("the queue answers");
+    assert_eq!(kept, retention);
+}
+
 async fn done_tasks_are_kept_for_a_while(f: &Fixture<'_>) {
-    let settings = Settings {
-        keep_succeeded: 3,
-        keep_succeeded_for: Duration::from_secs(60),
-        keep_dead: 2,
-        keep_dead_for: Duration::from_secs(600),
-        ..Settings::default()
+    assert_eq!(
+        f.queue.retention().await.expect("the queue answers"),
+        Retention::default()
+    );
+    let retention = Retention {
+        succeeded: 3,
+        succeeded_for: Duration::from_secs(60),
+        dead: 2,
+        dead_for: Duration::from_secs(600),
     };
-    let f = &f.again(settings).await;
+    keep(f, retention).await;
     let mut succeeded = Vec::new();
     for _ in 0..5 {
         succeeded.push(f.simple().await);
@@ -359,11 +372,11 @@ async fn done_tasks_are_kept_for_a_while(f: &Fixture<'_>) {
         0
     );
     // Keeping none forgets a success at once.
-    let none = Settings {
-        keep_succeeded: 0,
-        ..Settings::default()
+    let none = Retention {
+        succeeded: 0,
+        ..retention
     };
-    let f = &f.again(none).await;
+    keep(f, none).await;
     let id = f.simple().await;
     f.succeed(&f.claim().await).await;
     assert_eq!(
@@ -382,11 +395,11 @@ async fn done_tasks_are_kept_for_a_while(f: &Fixture<'_>) {
 
 /// An operator who cancels a task may not know how much the queue's workers keep.
 async fn a_cancel_drops_nothing(f: &Fixture<'_>) {
-    let settings = Settings {
-        keep_succeeded: 1,
-        ..Settings::default()
+    let retention = Retention {
+        succeeded: 1,
+        ..Retention::default()
     };
-    let f = &f.again(settings).await;
+    keep(f, retention).await;
     for _ in 0..3 {
         let id = f.simple().await;
         let cancel = f.queue.cancel(id).await;
@@ -541,4 +554,104 @@ async fn a_schedule_whose_task_is_refused_stops_no_other(f: &Fixture<'_>) {
     ));
     let (_, stored) = f.queue.schedules().await.expect("the queue answers");
     assert_eq!(stored.len(), 2);
+}
+
+fn digest(name: &str, expression: &str) -> Schedule {
+    Schedule {
+        name: name.into(),
+        expression: expression.into(),
+        zone: "UTC".into(),
+        envelope: TaskEnvelope::json("a", "{}"),
+        max_attempts: 5,
+        priority: Priority::Normal,
+        last_slot: Timestamp::default(),
+    }
+}
+
+/// A slot of next year was decided, and then the clock was set right.
+async fn a_clock_that_was_wrong_silences_no_schedule(f: &Fixture<'_>) {
+    let stored = f.queue.put_schedule(digest("hourly", "0 * * * *")).await;
+    stored.expect("the queue answers");
+    let last_slot = async || {
+        let (now, schedules) = f.queue.schedules().await.expect("the queue answers");
+        (now, schedules[0].last_slot)
+    };
+    let (now, last) = last_slot().await;
+    let ahead = now.after(Duration::from_secs(365 * 24 * 3_600));
+    let fired = f.queue.fire("hourly", last, ahead, None).await;
+    assert!(fired.expect("the queue answers"));
+    let queue = &*f.queue;
+    tick(queue).await.expect("the queue answers");
+    assert_eq!(last_slot().await, (now, now));
+    f.advance(3_600).await;
+    tick(queue).await.expect("the queue answers");
+    assert_eq!(f.claims(9).await.len(), 1);
+}
+
+async fn a_set_of_schedules_is_declared_as_a_whole(f: &Fixture<'_>) {
+    let declare = async |set: &str, names: &[(&str, &str)]| {
+        let schedules = names.iter().map(|(name, times)| digest(name, times));
+        let removed = f.queue.declare_schedules(set, schedules.collect()).await;
+        removed.expect("the queue answers")
+    };
+    let names = async || {
+        let (_, schedules) = f.queue.schedules().await.expect("the queue answers");
+        let names = schedules.into_iter().map(|schedule| schedule.name);
+        names.collect::<Vec<_>>()
+    };
+    let (nine, ten) = ("0 9 * * *", "0 10 * * *");
+    let stored = f.queue.put_schedule(digest("alone", nine)).await;
+    stored.expect("the queue answers");
+    let none = Vec::<String>::new();
+    assert_eq!(
+        declare("mailer", &[("a", nine), ("b", nine), ("c", nine)]).await,
+        none
+    );
+    assert_eq!(declare("other", &[("x", nine)]).await, none);
+    f.advance(60).await;
+    // What stays keeps its last slot, and what has other times counts from now.
+    let removed = declare("mailer", &[("b", nine), ("c", ten), ("d", nine)]).await;
+    assert_eq!(removed, ["a"]);
+    assert_eq!(names().await, ["alone", "b", "c", "d", "x"]);
+    let (now, schedules) = f.queue.schedules().await.expect("the queue answers");
+    let ages = schedules
+        .iter()
+        .map(|schedule| now.since(schedule.last_slot).as_secs());
+    assert_eq!(ages.collect::<Vec<_>>(), [60, 60, 0, 0, 60]);
+    // A schedule that is stored alone leaves its set, and one that is declared joins another.
+    let stored = f.queue.put_schedule(digest("b", nine)).await;
+    stored.expect("the queue answers");
+    assert_eq!(declare("other", &[("c", ten)]).await, ["x"]);
+    assert_eq!(declare("mailer", &[]).await, ["d"]);
+    assert_eq!(names().await, ["alone", "b", "c"]);
+    let removed = f.queue.remove_schedule("c").await;
+    assert!(removed.expect("the queue answers"));
+    assert_eq!(declare("other", &[]).await, none);
+}
+
+async fn a_back_off_stays_with_its_task(f: &Fixture<'_>) {
+    let backoff = Backoff {
+        first: Duration::from_millis(1_500),
+        cap: Duration::from_secs(60),
+        factor: 3,
+    };
+    let mut patient = task();
+    patient.backoff = Some(backoff);
+    f.add(patient.clone()).await;
+    assert_eq!(f.record(patient.id).await.backoff, Some(backoff));
+    let claim = f.claim().await;
+    assert_eq!(claim.backoff, Some(backoff));
+    let held = f.queue.running(&f.owner).await;
+    assert_eq!(
+        held.expect("the queue answers"),
+        std::slice::from_ref(&claim)
+    );
+    f.fail(&claim, 0).await;
+    assert_eq!(f.claim().await.backoff, Some(backoff));
+    patient.backoff = Some(Backoff {
+        factor: 0,
+        ..backoff
+    });
+    let refused = f.queue.enqueue(vec![patient]).await;
+    assert!(matches!(refused, Err(QueueError::Invalid(_))));
 }

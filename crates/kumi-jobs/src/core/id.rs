@@ -46,10 +46,10 @@ const EXPECTED_NAME: &str =
 pub struct TaskId(u128);
 
 impl TaskId {
-    /// A new id, from this machine's clock and the thread's random generator.
+    /// A new id, from this machine's clock and the operating system's random numbers.
     #[must_use]
     pub fn random() -> Self {
-        Self::from_parts(Timestamp::of_this_machine(), fastrand::u128(..))
+        Self::from_parts(Timestamp::of_this_machine(), crate::random::u128())
     }
 
     /// The id for a moment and 74 random bits.
@@ -182,7 +182,7 @@ impl Owner {
     /// An owner with a random name.
     #[must_use]
     pub fn random() -> Self {
-        Self::new(&format!("worker-{:012x}", fastrand::u64(..) >> 16))
+        Self::new(&format!("worker-{:012x}", crate::random::u64() >> 16))
             .expect("the name holds only letters, digits and a hyphen")
     }
 

@@ -14,5 +14,7 @@ pub use record::{
     JSON, NewTask, Priority, Progress, Serial, TaskEnvelope, TaskRecord, TaskState, Unique,
 };
 pub(crate) use retry::reap_delay;
-pub use retry::{Exponential, Fixed, RetryPolicy};
-pub use settings::{DEFAULT_MAX_ATTEMPTS, ENQUEUE_LIMIT, MAX_GIVEN_BACK, Settings, TURN_LIMIT};
+pub use retry::{Backoff, Exponential, Fixed, RetryPolicy};
+pub use settings::{
+    DEFAULT_MAX_ATTEMPTS, ENQUEUE_LIMIT, MAX_GIVEN_BACK, Retention, Settings, TURN_LIMIT,
+};

@@ -1,6 +1,7 @@
 //! What a queue holds: the envelope that a program wrote, and the record around it that only the queue changes.
 
 use super::id::{Owner, TaskId, Timestamp, Token};
+use super::retry::Backoff;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -222,6 +223,8 @@ pub struct NewTask {
     pub serial: Option<Serial>,
     /// The producer's trace context, in the form of a W3C `traceparent` header.
     pub trace: Option<Arc<str>>,
+    /// When failed attempts are repeated; None leaves it to the worker.
+    pub backoff: Option<Backoff>,
 }
 
 impl NewTask {
@@ -242,6 +245,7 @@ impl NewTask {
             unique: None,
             serial: None,
             trace: None,
+            backoff: None,
         }
     }
 }
@@ -301,4 +305,6 @@ pub struct TaskRecord {
     pub unique: Option<Unique>,
     /// The producer's trace context.
     pub trace: Option<Arc<str>>,
+    /// The producer's back-off.
+    pub backoff: Option<Backoff>,
 }

@@ -15,10 +15,13 @@ pub const TURN_LIMIT: usize = 50;
 /// Tasks that one turn reports, gives back, moves into line and claims together. It bounds how long a turn's script runs.
 pub(crate) const TURN_BUDGET: usize = 2 * TURN_LIMIT;
 
+/// The part of a turn's budget that belongs to claims, however much is due.
+pub(crate) const CLAIM_SHARE: usize = TURN_LIMIT / 2;
+
 /// Tasks in one enqueue, bounded as `TURN_LIMIT` is.
 pub const ENQUEUE_LIMIT: usize = 90;
 
-/// What a queue accepts and how long it keeps what is done. Write `..Settings::default()`: fields may be added.
+/// What a queue accepts. [`Retention`] is what it keeps. Write `..Settings::default()`: fields may be added.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// Largest payload. A larger one is an error of the enqueue.
@@ -35,19 +38,10 @@ pub struct Settings {
     pub error_limit_bytes: usize,
     /// Tasks that a memory queue holds, finished ones included.
     pub task_limit: usize,
-    /// Succeeded tasks (and, counted apart, cancelled ones) that are kept.
-    pub keep_succeeded: usize,
-    /// How long succeeded and cancelled tasks are kept.
-    pub keep_succeeded_for: Duration,
-    /// Dead tasks that are kept.
-    pub keep_dead: usize,
-    /// How long dead tasks are kept.
-    pub keep_dead_for: Duration,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        const HOUR: u64 = 3_600;
         Self {
             payload_limit_bytes: 256 << 10,
             result_limit_bytes: 64 << 10,
@@ -56,10 +50,32 @@ impl Default for Settings {
             steps_limit_bytes: 1 << 20,
             error_limit_bytes: 4 << 10,
             task_limit: 10_000_000,
-            keep_succeeded: 10_000,
-            keep_succeeded_for: Duration::from_secs(HOUR),
-            keep_dead: 100_000,
-            keep_dead_for: Duration::from_secs(7 * 24 * HOUR),
+        }
+    }
+}
+
+/// What a queue keeps of done tasks. It is stored with the queue, and [`Queue::keep`](crate::Queue::keep) changes it for
+/// all programs. Write `..Retention::default()`: fields may be added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// Succeeded tasks (and, counted apart, cancelled ones) that are kept.
+    pub succeeded: usize,
+    /// How long succeeded and cancelled tasks are kept.
+    pub succeeded_for: Duration,
+    /// Dead tasks that are kept.
+    pub dead: usize,
+    /// How long dead tasks are kept.
+    pub dead_for: Duration,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        const HOUR: u64 = 3_600;
+        Self {
+            succeeded: 10_000,
+            succeeded_for: Duration::from_secs(HOUR),
+            dead: 100_000,
+            dead_for: Duration::from_secs(7 * 24 * HOUR),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Arguments for the scripts, and what their replies mean.
 
 use crate::core::{
-    JSON, NewTask, Owner, Priority, Progress, Serial, Settings, TaskEnvelope, TaskId, TaskRecord,
-    TaskState, Timestamp, Unique,
+    Backoff, JSON, NewTask, Owner, Priority, Progress, Retention, Serial, Settings, TaskEnvelope,
+    TaskId, TaskRecord, TaskState, Timestamp, Unique,
 };
 use crate::error::QueueError;
 use crate::lost::Lost;
@@ -72,26 +72,42 @@ pub(super) fn task_args(task: &NewTask, args: &mut Args) {
             .as_ref()
             .map(|trace| trace.as_bytes().to_vec())
             .unwrap_or_default(),
+        task.backoff
+            .map(|backoff| backoff.stored().into_bytes())
+            .unwrap_or_default(),
     ]);
 }
 
-pub(super) fn retention(settings: &Settings) -> [Vec<u8>; 4] {
+pub(super) fn retention_args(retention: &Retention) -> [Vec<u8>; 4] {
     [
-        text(settings.keep_succeeded),
-        ms(settings.keep_succeeded_for),
-        text(settings.keep_dead),
-        ms(settings.keep_dead_for),
+        text(retention.succeeded),
+        ms(retention.succeeded_for),
+        text(retention.dead),
+        ms(retention.dead_for),
     ]
 }
 
+pub(super) fn retention(value: Value) -> Result<Retention, QueueError> {
+    let parts: [Value; 4] = array(value)?
+        .try_into()
+        .map_err(|_| QueueError::Protocol("a retention without four parts".into()))?;
+    let number = |value: &Value| Ok::<_, QueueError>(timestamp(value)?.as_ms());
+    let [succeeded, succeeded_for, dead, dead_for] = &parts;
+    Ok(Retention {
+        succeeded: number(succeeded)? as usize,
+        succeeded_for: Duration::from_millis(number(succeeded_for)?),
+        dead: number(dead)? as usize,
+        dead_for: Duration::from_millis(number(dead_for)?),
+    })
+}
+
 /// The arguments of a turn before its reports.
-fn turn_head(reports: usize, ask: &Ask, settings: &Settings) -> Args {
+fn turn_head(reports: usize, ask: &Ask) -> Args {
     let mut args: Args = vec![
         text(&ask.owner),
         text(format_args!("{:016x}", ask.nonce)),
         ms(ask.lease),
     ];
-    args.extend(retention(settings));
     args.extend([text(ask.max), text(ask.types.len()), text(reports)]);
     for room in &ask.types {
         args.push(room.task_type.as_bytes().to_vec());
@@ -101,7 +117,7 @@ fn turn_head(reports: usize, ask: &Ask, settings: &Settings) -> Args {
 }
 
 pub(super) fn turn_args(reports: &[Finish], ask: &Ask, settings: &Settings) -> Args {
-    let mut args = turn_head(reports.len(), ask, settings);
+    let mut args = turn_head(reports.len(), ask);
     for report in reports {
         args.push(id_text(report.id));
         args.push(text(report.token));
@@ -315,7 +331,7 @@ pub(super) struct Unreadable {
 
 /// The arguments of a turn that only reports these claims as failed for good.
 pub(super) fn abort_args(claims: &[Unreadable], ask: &Ask, settings: &Settings) -> Args {
-    let mut args = turn_head(claims.len(), ask, settings);
+    let mut args = turn_head(claims.len(), ask);
     for claim in claims {
         let failed = Outcome::Failed {
             error: claim.error.clone(),
@@ -352,8 +368,8 @@ fn claim(
 ) -> Result<Result<Claim, Unreadable>, QueueError> {
     let mut parts = array(value)?.into_iter();
     let mut part = || parts.next().unwrap_or(Value::BulkString(Vec::new()));
-    let (head, payload, media, trace) = (bytes(part())?, bytes(part())?, part(), part());
-    let claim = read_claim(&head, payload, media, trace, owner, asked);
+    let (head, payload) = (bytes(part())?, bytes(part())?);
+    let claim = read_claim(&head, payload, [part(), part(), part()], owner, asked);
     Ok(claim.map_err(|error| {
         let mut words = head.split(|byte| *byte == b' ');
         let mut word = || words.next().unwrap_or_default().to_vec();
@@ -372,8 +388,7 @@ fn claim(
 fn read_claim(
     head: &[u8],
     payload: Bytes,
-    media: Value,
-    trace: Value,
+    [media, trace, backoff]: [Value; 3],
     owner: &Owner,
     asked: &[Room],
 ) -> Result<Claim, QueueError> {
@@ -382,6 +397,7 @@ fn read_claim(
         string(value).map_err(bad)
     };
     let (media, trace) = (named("media type", media)?, named("trace context", trace)?);
+    let backoff = named("back-off", backoff)?;
     let head = std::str::from_utf8(head)
         .map_err(|_| QueueError::Protocol("its type or a number is not UTF-8".into()))?;
     let mut words = head.split(' ');
@@ -402,6 +418,8 @@ fn read_claim(
         max_attempts: read("maximum of attempts", word())?,
         created_at: Timestamp::from_ms(read("time of creation", word())?),
         trace: (!trace.is_empty()).then(|| trace.into()),
+        // One that cannot be read leaves the delay to the worker.
+        backoff: Backoff::read(&backoff),
         cancel_requested: word() == "x",
     })
 }
@@ -511,6 +529,7 @@ pub(super) fn record(value: Value) -> Result<Option<TaskRecord>, QueueError> {
         }),
         unique: named("i").map(|key| Unique { key, window }),
         trace: named("T"),
+        backoff: fields.get("b").and_then(|text| Backoff::read(text)),
     }))
 }
 

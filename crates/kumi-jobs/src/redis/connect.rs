@@ -8,13 +8,18 @@ use crate::error::QueueError;
 use ::redis::{ConnectionInfo, Value, cmd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+use tokio::time::timeout;
 
 /// The version of the format of keys, records and scripts; `FORMAT` of lib.lua and upgrade.lua. Whoever changes the layout
 /// of keys raises all three and gives upgrade.lua the steps from the format before.
-pub(super) const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 3;
 
 /// The set of all queue names of a server.
 const QUEUES: &str = "kumi:jobs:queues";
+
+/// How long to add the queue to the list of all queues may take.
+const LISTED: Duration = Duration::from_secs(3);
 
 /// The queue of a URL that names none.
 const DEFAULT_QUEUE: &str = "default";
@@ -209,13 +214,7 @@ impl RedisOptions {
         link.reach().await?;
         check_eviction(&link).await?;
         check_version(&link, &prefix).await?;
-        let queues = Link::new(info, QUEUES.as_bytes());
-        let mut listed = cmd("SADD");
-        listed.arg(QUEUES).arg(&self.queue);
-        let listed = queues.call(&listed, Repeat::Yes).await;
-        if !unless_full(listed)? {
-            tracing::debug!(queue = %self.queue, "the server is full: not listed again");
-        }
+        self.list(Link::new(info, QUEUES.as_bytes())).await;
         Ok(RedisQueue {
             shared: Arc::new(Shared::new(
                 link,
@@ -225,6 +224,26 @@ impl RedisOptions {
                 self.clock,
             )),
         })
+    }
+}
+
+impl RedisOptions {
+    /// Adds the queue to the list of all queues, which is for operators. In a cluster another node may have it. If that one
+    /// cannot be reached, the queue works all the same, and the next connection adds it.
+    async fn list(&self, queues: Link) {
+        let mut listed = cmd("SADD");
+        listed.arg(QUEUES).arg(&self.queue);
+        let listed = timeout(LISTED, queues.call(&listed, Repeat::Yes)).await;
+        let error = match listed.map(unless_full) {
+            Ok(Ok(true)) => return,
+            Ok(Ok(false)) => {
+                tracing::debug!(queue = %self.queue, "the server is full: not listed again");
+                return;
+            }
+            Ok(Err(error)) => error,
+            Err(_) => queues.unreachable(std::io::Error::from(std::io::ErrorKind::TimedOut).into()),
+        };
+        tracing::warn!(queue = %self.queue, error = &error as &dyn std::error::Error, "the queue is not in the list of all queues");
     }
 }
 
@@ -276,35 +295,32 @@ pub(super) fn format_error(error: QueueError) -> QueueError {
 }
 
 /// A server that evicts keys loses tasks. `volatile-*` policies evict only keys that expire, of which a queue has none
-/// that matter.
+/// that matter. The server is the one of the queue: what other nodes of a cluster do concerns other queues.
 async fn check_eviction(link: &Link) -> Result<(), QueueError> {
     // The first call waits for a server that is loading its data.
     link.call(&cmd("PING"), Repeat::Yes).await?;
-    let primaries = link.primaries().await?;
-    for mut primary in primaries {
-        let mut values = Vec::new();
-        for name in ["maxmemory-policy", "maxmemory"] {
-            let value: Result<Value, _> = cmd("CONFIG")
-                .arg("GET")
-                .arg(name)
-                .query_async(&mut primary)
-                .await;
-            let value = value.ok().and_then(|value| codec::pairs(value).ok());
-            let value = value.and_then(|pairs| pairs.into_iter().next());
-            values.push(value.and_then(|(_, value)| codec::string(value).ok()));
+    let mut values = Vec::new();
+    for name in ["maxmemory-policy", "maxmemory"] {
+        let mut get = cmd("CONFIG");
+        get.arg("GET").arg(name);
+        let value = match link.call(&get, Repeat::Yes).await {
+            Err(error @ QueueError::Io { .. }) => return Err(error),
+            value => value.ok().and_then(|value| codec::pairs(value).ok()),
+        };
+        let value = value.and_then(|pairs| pairs.into_iter().next());
+        values.push(value.and_then(|(_, value)| codec::string(value).ok()));
+    }
+    match (values[0].as_deref(), values[1].as_deref()) {
+        (Some(policy), Some(memory)) if policy.starts_with("allkeys-") && memory != "0" => {
+            return Err(QueueError::Config(format!(
+                "the server evicts any key when it is full (maxmemory-policy {policy}); a queue needs noeviction"
+            )));
         }
-        match (values[0].as_deref(), values[1].as_deref()) {
-            (Some(policy), Some(memory)) if policy.starts_with("allkeys-") && memory != "0" => {
-                return Err(QueueError::Config(format!(
-                    "the server evicts any key when it is full (maxmemory-policy {policy}); a queue needs noeviction"
-                )));
-            }
-            (Some(policy), _) if policy.starts_with("allkeys-") => {
-                tracing::warn!(policy, "the server would evict tasks once maxmemory is set");
-            }
-            (Some(_), _) => {}
-            (None, _) => tracing::warn!("the server does not tell its maxmemory-policy"),
+        (Some(policy), _) if policy.starts_with("allkeys-") => {
+            tracing::warn!(policy, "the server would evict tasks once maxmemory is set");
         }
+        (Some(_), _) => {}
+        (None, _) => tracing::warn!("the server does not tell its maxmemory-policy"),
     }
     Ok(())
 }

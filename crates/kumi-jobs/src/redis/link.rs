@@ -330,38 +330,6 @@ impl Link {
             .await
     }
 
-    /// Addresses of all primaries, for checks that concern each of them.
-    pub(super) async fn primaries(&self) -> Result<Vec<MultiplexedConnection>, QueueError> {
-        let found = self.find_primaries().await;
-        found.map_err(|error| self.unreachable(error))
-    }
-
-    async fn find_primaries(&self) -> Result<Vec<MultiplexedConnection>, RedisError> {
-        let mut connection = self.connection().await?;
-        let slots: Result<Value, RedisError> = cmd("CLUSTER")
-            .arg("SLOTS")
-            .query_async(&mut connection)
-            .await;
-        let Ok(Value::Array(ranges)) = slots else {
-            return Ok(vec![connection]);
-        };
-        let host = match self.lock().primary.clone() {
-            Some((host, _)) => host,
-            None => String::new(),
-        };
-        let mut addresses: Vec<Node> = ranges
-            .iter()
-            .filter_map(|range| range_nodes(range, &host).into_iter().next())
-            .collect();
-        addresses.sort();
-        addresses.dedup();
-        let mut connections = Vec::new();
-        for (host, port) in addresses {
-            connections.push(self.open(&host, port).await?);
-        }
-        Ok(connections)
-    }
-
     fn moved(&self, host: &str, port: u16) {
         let mut state = self.lock();
         state.connection = None;

@@ -11,12 +11,12 @@ mod script;
 mod tls;
 mod waits;
 
-pub use connect::{RedisOptions, queue_names};
+pub use connect::{FORMAT, RedisOptions, queue_names};
 
 use crate::check;
 use crate::core::{
-    ENQUEUE_LIMIT, NewTask, Owner, Priority, Progress, Settings, TURN_LIMIT, TaskEnvelope, TaskId,
-    TaskRecord, Timestamp,
+    ENQUEUE_LIMIT, NewTask, Owner, Priority, Progress, Retention, Settings, TURN_LIMIT,
+    TaskEnvelope, TaskId, TaskRecord, Timestamp,
 };
 use crate::error::QueueError;
 use crate::queue::{
@@ -347,6 +347,25 @@ struct StoredSchedule {
     priority: Priority,
 }
 
+/// A schedule's name, times and definition.
+fn schedule_args(schedule: Schedule) -> Result<[Vec<u8>; 3], QueueError> {
+    let payload = String::from_utf8(schedule.envelope.payload.to_vec())
+        .map_err(|_| QueueError::Invalid("the payload of a schedule is UTF-8".into()))?;
+    let times = format!("{} {}", schedule.zone, schedule.expression);
+    let stored = StoredSchedule {
+        expression: schedule.expression,
+        zone: schedule.zone,
+        task_type: schedule.envelope.task_type.to_string(),
+        payload,
+        content_type: schedule.envelope.content_type.into_owned(),
+        max_attempts: schedule.max_attempts,
+        priority: schedule.priority,
+    };
+    let stored = serde_json::to_vec(&stored)
+        .map_err(|error| QueueError::Invalid(format!("the schedule cannot be stored: {error}")))?;
+    Ok([schedule.name.into(), times.into(), stored])
+}
+
 /// Reads a stored schedule.
 fn schedule(name: &[u8], stored: &[u8], last_slot: Option<&Value>) -> Result<Schedule, QueueError> {
     let unreadable = |error: &dyn std::fmt::Display| QueueError::Protocol(error.to_string());
@@ -481,8 +500,10 @@ impl Queue for RedisQueue {
 
     fn reap(&self) -> Reply<'_, usize> {
         Box::pin(async move {
-            let args = codec::retention(&self.shared.settings).to_vec();
-            let reply = self.shared.run(&script::REAP, args, Repeat::Yes).await?;
+            let reply = self
+                .shared
+                .run(&script::REAP, Args::new(), Repeat::Yes)
+                .await?;
             let [moved, lost]: [Value; 2] = codec::array(reply)?
                 .try_into()
                 .map_err(|_| QueueError::Protocol("a reap without two parts".into()))?;
@@ -652,6 +673,19 @@ impl Queue for RedisQueue {
         })
     }
 
+    fn retention(&self) -> Reply<'_, Retention> {
+        Box::pin(async move { codec::retention(self.shared.admin("retention", []).await?) })
+    }
+
+    fn keep(&self, retention: Retention) -> Reply<'_, ()> {
+        Box::pin(async move {
+            check::retention(&retention)?;
+            let args = codec::retention_args(&retention);
+            self.shared.admin("keep", args).await?;
+            Ok(())
+        })
+    }
+
     fn wait<'a>(
         &'a self,
         owner: &'a Owner,
@@ -678,25 +712,25 @@ impl Queue for RedisQueue {
 
     fn put_schedule(&self, schedule: Schedule) -> Reply<'_, ()> {
         Box::pin(async move {
-            let payload = String::from_utf8(schedule.envelope.payload.to_vec())
-                .map_err(|_| QueueError::Invalid("the payload of a schedule is UTF-8".into()))?;
-            let times = format!("{} {}", schedule.zone, schedule.expression);
-            let stored = StoredSchedule {
-                expression: schedule.expression,
-                zone: schedule.zone,
-                task_type: schedule.envelope.task_type.to_string(),
-                payload,
-                content_type: schedule.envelope.content_type.into_owned(),
-                max_attempts: schedule.max_attempts,
-                priority: schedule.priority,
-            };
-            let stored = serde_json::to_vec(&stored).map_err(|error| {
-                QueueError::Invalid(format!("the schedule cannot be stored: {error}"))
-            })?;
-            self.shared
-                .admin("schedule", [schedule.name.into(), times.into(), stored])
-                .await?;
+            let args = schedule_args(schedule)?;
+            self.shared.admin("schedule", args).await?;
             Ok(())
+        })
+    }
+
+    fn declare_schedules<'a>(
+        &'a self,
+        set: &'a str,
+        schedules: Vec<Schedule>,
+    ) -> Reply<'a, Vec<String>> {
+        Box::pin(async move {
+            check::schedules(set, &schedules)?;
+            let mut args: Args = vec![set.into()];
+            for schedule in schedules {
+                args.extend(schedule_args(schedule)?);
+            }
+            let removed = codec::array(self.shared.admin("declare", args).await?)?;
+            removed.into_iter().map(codec::string).collect()
         })
     }
 

@@ -179,7 +179,7 @@ pub(super) async fn done(shared: &Arc<Shared>, id: TaskId) -> Result<(), QueueEr
             results
                 .name
                 .get_or_insert_with(|| {
-                    let name = format!("client-{:016x}", fastrand::u64(..));
+                    let name = format!("client-{:016x}", crate::random::u64());
                     tokio::spawn(listen(
                         Arc::downgrade(shared),
                         shared.link.for_blocking(),

@@ -10,7 +10,7 @@
 
 use crate::core::{TURN_LIMIT, TaskId, Token};
 use crate::queue::Claim;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -128,6 +128,14 @@ impl Waiting {
     pub(super) fn holds(&self, id: TaskId, token: Token) -> bool {
         let is_same = |(claim, _): &(Claim, Instant)| claim.id == id && claim.token == token;
         self.claims.iter().any(is_same)
+    }
+
+    /// Drops the claims that are not among these tokens. Answers how many.
+    pub(super) fn retain(&mut self, held: &HashMap<TaskId, Token>) -> usize {
+        let before = self.claims.len();
+        self.claims
+            .retain(|(claim, _)| held.get(&claim.id) == Some(&claim.token));
+        before - self.claims.len()
     }
 
     /// When the reply with the oldest claim arrived.

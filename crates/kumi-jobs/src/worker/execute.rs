@@ -2,7 +2,7 @@
 
 use crate::check::DURATION_LIMIT;
 use crate::context::Context;
-use crate::core::{Owner, TaskId, Token};
+use crate::core::{Owner, RetryPolicy, TaskId, Token};
 use crate::jobs::TRACE;
 use crate::queue::{Claim, Finish, Outcome, Queue};
 use crate::registry::{Execution, Registered, TaskHandler};
@@ -159,7 +159,7 @@ impl<S: Send + Sync + 'static> Beginning<S> {
     fn report(&self, ended: Ended<Result<bytes::Bytes, TaskError>>) -> Finish {
         let claim = self.context.claim();
         let reason = self.context.stopping().reason.get();
-        let outcome = outcome(ended, &self.options, claim.attempt, reason);
+        let outcome = outcome(ended, &self.options, claim, reason);
         Finish::new(claim, outcome)
     }
 }
@@ -170,6 +170,11 @@ impl Running {
         // A second reason changes nothing.
         let _ = self.stop.stopping().reason.set(reason);
         self.stop.stopping().token().cancel();
+    }
+
+    /// Whether it was told to stop.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stop.stopping().reason.get().is_some()
     }
 
     /// The report on a run that was aborted.
@@ -241,13 +246,17 @@ async fn bounded<T>(
 fn outcome(
     ended: Ended<Result<bytes::Bytes, TaskError>>,
     options: &Options,
-    attempt: u32,
+    claim: &Claim,
     reason: Option<&Stop>,
 ) -> Outcome {
     // A queue refuses longer delays.
     let bounded = |delay: Duration| delay.min(DURATION_LIMIT);
     let retry = |error: String| {
-        let retry_after = options.retry.delay(attempt, &error).map(bounded);
+        let delay = match &claim.backoff {
+            Some(backoff) => backoff.delay(claim.attempt, &error),
+            None => options.retry.delay(claim.attempt, &error),
+        };
+        let retry_after = delay.map(bounded);
         Outcome::Failed { error, retry_after }
     };
     // A handler that stops on its cancellation token has not failed.

@@ -1,6 +1,8 @@
 //! A memory queue that records its turns, takes time for them, loses replies and executes turns late.
 
-use crate::core::{NewTask, Owner, Progress, Settings, TaskId, TaskRecord, TaskState, Timestamp};
+use crate::core::{
+    NewTask, Owner, Progress, Retention, Settings, TaskId, TaskRecord, TaskState, Timestamp,
+};
 use crate::queue::{
     Ask, Cancel, Claim, Counts, Enqueued, Events, Filter, Finish, Gone, Lease, Page, Queue,
     Released, Reply, Requeued, Schedule, Signal, Turn,
@@ -288,10 +290,13 @@ impl Queue for Probe {
         fn purge(ids: Vec<TaskId>) -> usize;
         fn pause(paused: bool) -> ();
         fn limit(task_type: &'a str, limit: Option<u32>) -> ();
+        fn retention() -> Retention;
+        fn keep(retention: Retention) -> ();
         fn poke(owner: &'a Owner) -> ();
         fn done(id: TaskId) -> Option<TaskRecord>;
         fn subscribe() -> Events;
         fn put_schedule(schedule: Schedule) -> ();
+        fn declare_schedules(set: &'a str, schedules: Vec<Schedule>) -> Vec<String>;
         fn remove_schedule(name: &'a str) -> bool;
         fn schedules() -> (Timestamp, Vec<Schedule>);
         fn fire(name: &'a str, last: Timestamp, slot: Timestamp, task: Option<NewTask>) -> bool;

@@ -8,6 +8,8 @@
 //! Claims start as far as there are free slots. While handlers end at their first poll, `ahead.rs` lets the worker claim
 //! more than that, and send the next turn before it runs what the last one brought.
 
+mod held;
+
 use super::ahead::{Pace, Waiting};
 use super::execute::{self, Beginning, Running, Stop};
 use super::{RENEWAL, WorkerError, WorkerSettings};
@@ -126,7 +128,7 @@ impl<S: Send + Sync + 'static> Run<S> {
             registry,
             settings,
             types,
-            rotation: fastrand::usize(..1_000),
+            rotation: crate::random::u64() as usize % 1_000,
             running: HashMap::new(),
             running_of: HashMap::new(),
             waiting: Waiting::default(),
@@ -346,7 +348,7 @@ impl<S: Send + Sync + 'static> Run<S> {
         Ask {
             owner: self.settings.owner.clone(),
             // Not the same for two asks: a server that lost its last writes counts its claims again from an earlier number.
-            nonce: fastrand::u64(..),
+            nonce: crate::random::u64(),
             lease: self.settings.lease,
             types: types
                 .map(|task_type| Room {
@@ -379,6 +381,7 @@ impl<S: Send + Sync + 'static> Run<S> {
                 self.hungry = true;
                 let to_cancel = claims.iter().filter(|claim| claim.cancel_requested);
                 let to_cancel: Vec<TaskId> = to_cancel.map(|claim| claim.id).collect();
+                self.lose_all_but(&claims);
                 let unknown = claims.into_iter().filter(|claim| !self.knows(claim));
                 let unknown: Vec<Claim> = unknown.collect();
                 if let (Some(sent_at), false) = (unsure, unknown.is_empty()) {
@@ -432,42 +435,6 @@ impl<S: Send + Sync + 'static> Run<S> {
             return self.stop_for(failed);
         }
         Ok(Err(failed))
-    }
-
-    /// The queue has another format: claims no more, and lets running tasks finish as long as the queue takes reports. A queue
-    /// that takes none answers the next call, which asks for nothing new, with the same error, and the worker ends.
-    fn stop_for(
-        &mut self,
-        error: QueueError,
-    ) -> Result<Result<Option<Duration>, QueueError>, WorkerError> {
-        tracing::error!(owner = %self.settings.owner, error = &error as &dyn std::error::Error, "no more tasks are claimed");
-        if self.foreign.is_some() {
-            self.running.values().for_each(Running::abort);
-            self.running.clear();
-            self.waiting = Waiting::default();
-            self.reports.clear();
-            return Err(error.into());
-        }
-        self.foreign = Some(error);
-        self.stopping = true;
-        self.give_back_waiting();
-        Ok(Ok(None))
-    }
-
-    /// Compares how many tasks the queue says that this worker holds with those that it knows of. A turn that failed may
-    /// be executed after the queue was asked what this worker holds; its claims would stay Running as long as this worker
-    /// renews its lease. Not more often than leases are renewed, so that a count which is wrong costs little.
-    fn compare(&mut self, held: usize, sent_at: Instant) {
-        let known = self.running.len() + self.waiting.len() + self.reports.len();
-        let looked_lately = self.looked.is_some_and(|looked| sent_at < looked + RENEWAL);
-        if held > known && !looked_lately {
-            self.unsure.get_or_insert(sent_at);
-        }
-    }
-
-    /// A wait for signals failed. It may have taken a cancel with it.
-    fn may_lack_a_cancel(&mut self) {
-        self.unsure.get_or_insert(self.renewed);
     }
 
     fn take_turn(&mut self, sent: usize, turn: Turn) -> Option<Duration> {
@@ -595,16 +562,6 @@ impl<S: Send + Sync + 'static> Run<S> {
         if let Some(count) = self.running_of.get_mut(task_type) {
             *count -= 1;
         }
-    }
-
-    /// Whether a claim runs here, waits to be started, or waits to be reported.
-    fn knows(&self, claim: &Claim) -> bool {
-        let (id, token) = (claim.id, claim.token);
-        let running = self.running.get(&id);
-        let is_report = |(report, _): &(Finish, u32)| report.id == id && report.token == token;
-        running.is_some_and(|running| running.token == token)
-            || self.waiting.holds(id, token)
-            || self.reports.iter().any(is_report)
     }
 
     fn take_report(&mut self, report: Finish) {

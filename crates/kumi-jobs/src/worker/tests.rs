@@ -3,13 +3,13 @@
 use super::logged::Log;
 use super::probe::{Late, Probe};
 use crate::{
-    Cancel, Context, Execution, Jobs, Options, Owner, Priority, ResultError, Signal, Task,
-    TaskError, TaskHandler, TaskState, Worker, WorkerError,
+    Cancel, Context, Execution, Jobs, Options, Owner, Priority, Queue as _, ResultError, Signal,
+    Task, TaskError, TaskHandler, TaskState, Worker, WorkerError,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
 
@@ -31,6 +31,8 @@ struct App {
     now: AtomicUsize,
     most: AtomicUsize,
     started: Notify,
+    /// Runs that saw their cancellation.
+    ended: AtomicUsize,
 }
 
 async fn sample(task: Sample, cx: Context<Arc<App>>) -> Result<String, TaskError> {
@@ -52,6 +54,7 @@ async fn sample(task: Sample, cx: Context<Arc<App>>) -> Result<String, TaskError
         "hang" => std::future::pending().await,
         "obey" => {
             cx.cancelled().cancelled().await;
+            cx.state().ended.fetch_add(1, Ordering::SeqCst);
             Err(TaskError::retry("stopped"))
         }
         "steps" => {
@@ -312,7 +315,11 @@ async fn what_becomes_of_tasks_that_a_worker_lost_is_logged() {
             max: 1,
         };
         let claims = queue.dequeue_ready(ask).await.unwrap();
-        tokio::time::advance(Duration::from_secs(20)).await;
+        for _ in 0..20 {
+            tokio::time::advance(Duration::from_secs(1)).await;
+            let other = Owner::random();
+            queue.heartbeat(&other, super::LEASE).await.unwrap();
+        }
         claims[0].owner.clone()
     };
     claim().await;
@@ -719,4 +726,65 @@ async fn a_worker_that_is_always_busy_hears_of_a_cancel_and_of_its_stop() {
     let work = fixture.worker().handle(chain).run_until(stop);
     let ended = tokio::time::timeout(Duration::from_secs(60), work).await;
     ended.expect("busy, and deaf").unwrap();
+}
+
+/// Other workers get a part of what a worker runs: a reap gives back so many tasks at once, and the worker renews its lease
+/// in between.
+#[tokio::test(start_paused = true)]
+async fn a_worker_notices_that_a_part_of_its_tasks_was_given_to_others() {
+    let clock = Arc::new(AtomicU64::new(1_700_000_000_000));
+    let settings = crate::Settings::default();
+    let queue = crate::InMemoryQueue::with_virtual_clock(settings, clock.clone());
+    let jobs = Jobs::with_queue(Arc::new(queue.clone()));
+    let (app, owner) = (Arc::<App>::default(), Owner::random());
+    let count = crate::TURN_LIMIT + 10;
+    jobs.enqueue_all((0..count).map(|_| Sample("obey".into())))
+        .await
+        .unwrap();
+    let stop = async {
+        while app.runs.load(Ordering::SeqCst) < count {
+            app.started.notified().await;
+        }
+        // The worker is not run between these calls, so it renews nothing.
+        for _ in 0..6 {
+            clock.fetch_add(3_000, Ordering::SeqCst);
+            queue
+                .heartbeat(&Owner::random(), super::LEASE)
+                .await
+                .unwrap();
+        }
+        assert_eq!(queue.reap().await.unwrap(), crate::TURN_LIMIT);
+        let renewed = queue.heartbeat(&owner, super::LEASE).await.unwrap();
+        assert_eq!(renewed, crate::Lease::Renewed(10));
+        // Those handlers end, and no others.
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        let counts = queue.counts_by_state().await.unwrap();
+        assert_eq!(counts.of(TaskState::Running), 10);
+        assert_eq!(
+            counts.of(TaskState::RetryScheduled),
+            crate::TURN_LIMIT as u64
+        );
+        assert_eq!(app.ended.load(Ordering::SeqCst), crate::TURN_LIMIT);
+    };
+    let worker = Worker::new(&jobs, app.clone()).handle(sample);
+    let worker = worker.owner(owner.clone()).concurrency(100);
+    worker.run_until(stop).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_back_off_of_a_task_comes_before_that_of_its_type() {
+    let fixture = Fixture::new();
+    let backoff = crate::Backoff {
+        first: Duration::from_secs(1_000),
+        cap: Duration::from_secs(10_000),
+        factor: 1,
+    };
+    let handle = fixture.jobs.enqueue(Sample("fail".into())).backoff(backoff);
+    let handle = handle.await.unwrap();
+    let begun = tokio::time::Instant::now();
+    let work = async { drop(handle.result().await) };
+    fixture.worker().run_until(work).await.unwrap();
+    // Four delays of 500 to 1,000 s each.
+    let took = begun.elapsed().as_secs();
+    assert!((2_000..=4_010).contains(&took), "{took}");
 }

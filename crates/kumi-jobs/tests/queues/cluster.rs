@@ -1,6 +1,6 @@
 //! A queue whose slot moves to another primary, and one whose primary is lost.
 
-use crate::servers::{Cluster, cli, wait_until};
+use crate::servers::{Cluster, cli, queue_url, wait_until};
 use crate::work::{self, Effects};
 use kumi_jobs::{Jobs, QueueError, TaskId, TaskState};
 
@@ -138,4 +138,38 @@ async fn what_a_failover_without_replicas_loses_is_only_what_was_enqueued_last()
         .expect("it worked");
     let counts = jobs.queue().counts_by_state().await.expect("counts");
     assert_eq!(counts.of(TaskState::Succeeded), known.len() as u64);
+}
+
+/// The shard with the list of all queues is lost, and holds nothing else of the queue.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_shard_does_not_concern_the_queues_of_others() {
+    let mut cluster = cluster().await;
+    for port in &cluster.ports {
+        let rule = ["CONFIG", "SET", "cluster-require-full-coverage", "no"];
+        assert_eq!(cli(*port, &rule), "OK");
+    }
+    let dead = cluster.primary_of("kumi:jobs:queues");
+    let (url, alive) = loop {
+        let url = queue_url(0);
+        let alive = cluster.primary_of(&queue_key(&url));
+        if alive != dead {
+            break (url, cluster.ports[alive]);
+        }
+    };
+    let url = url.replace(":0/", &format!(":{alive}/"));
+    let replica = cluster.replica_of(dead);
+    cluster.kill(replica);
+    cluster.kill(dead);
+    let jobs = tokio::time::timeout(std::time::Duration::from_secs(60), Jobs::connect(&url)).await;
+    let jobs = jobs.expect("in time").expect("a queue");
+    let tasks = work::tasks(10);
+    work::enqueue(&**jobs.queue(), &tasks).await;
+    let effects = Effects::default();
+    let ids = tasks.iter().map(|task| task.id).collect();
+    let done = work::all_succeed(&**jobs.queue(), ids);
+    work::worker(&jobs, &effects)
+        .run_until(done)
+        .await
+        .expect("it worked");
+    work::check_sums(&**jobs.queue(), tasks.len()).await;
 }

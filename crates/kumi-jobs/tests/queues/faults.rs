@@ -420,17 +420,17 @@ async fn many_tasks_due_at_one_instant_all_run(kind: Kind) {
         None => 2_000,
     };
     let server = Server::start(kind);
-    let settings = kumi_jobs::Settings {
-        keep_succeeded: count,
-        ..kumi_jobs::Settings::default()
-    };
     // The clock stands still while tasks are enqueued, so that all are due in the same millisecond.
     let clock = Arc::new(AtomicU64::new(1_700_000_000_000));
     let options = RedisOptions::from_url(&server.url())
         .expect("a URL")
-        .settings(settings)
         .virtual_clock(clock.clone());
     let queue = Arc::new(options.connect().await.expect("a queue"));
+    let retention = kumi_jobs::Retention {
+        succeeded: count,
+        ..kumi_jobs::Retention::default()
+    };
+    queue.keep(retention).await.expect("a reply");
     let jobs = Jobs::with_queue(queue.clone());
     let mut tasks = work::plain_tasks(count as u32);
     let delay = Duration::from_secs(60);

@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use kumi_jobs::conformance::Harness;
 use kumi_jobs::{
     Ask, Claim, Enqueued, Events, Finish, Gone, NewTask, Outcome, Owner, Priority, Queue, Released,
-    Room, Serial, Settings, TaskEnvelope, TaskId, TaskState, Timestamp, Unique,
+    Retention, Room, Serial, Settings, TaskEnvelope, TaskId, TaskState, Timestamp, Unique,
 };
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -43,14 +43,17 @@ macro_rules! both {
 impl Pair {
     async fn new(seed: u64, port: u16) -> Self {
         let (redis_time, model_time) = (Virtual::new(Some(port)), Virtual::new(None));
-        let settings = Settings {
+        let retention = Retention {
             // Every third history keeps no succeeded task.
-            keep_succeeded: if seed.is_multiple_of(3) { 0 } else { 20 },
-            keep_dead: 10,
-            ..Settings::default()
+            succeeded: if seed.is_multiple_of(3) { 0 } else { 20 },
+            dead: 10,
+            ..Retention::default()
         };
-        let redis = redis_time.queue(settings.clone()).await;
-        let model = model_time.queue(settings).await;
+        let redis = redis_time.queue(Settings::default()).await;
+        let model = model_time.queue(Settings::default()).await;
+        for queue in [&redis, &model] {
+            queue.keep(retention).await.expect("a reply");
+        }
         let events = match seed.is_multiple_of(2) {
             true => {
                 let (redis, model) = (redis.subscribe().await, model.subscribe().await);
@@ -211,9 +214,17 @@ impl Pair {
             }
         }
         if self.rng.u8(..3) == 0 {
-            let by = self.rng.u64(..10_000);
-            self.redis_time.clock.fetch_add(by, Ordering::SeqCst);
-            self.model_time.clock.fetch_add(by, Ordering::SeqCst);
+            // Now and then there is an outage, or the clock is set back.
+            let by = match self.rng.u8(..20) {
+                0 => self.rng.u64(..60_000) as i64,
+                1 => -(self.rng.u64(..60_000) as i64),
+                2..8 => self.rng.u64(..10_000) as i64,
+                _ => self.rng.u64(..3_000) as i64,
+            };
+            for clock in [&self.redis_time.clock, &self.model_time.clock] {
+                let now = clock.load(Ordering::SeqCst);
+                clock.store(now.saturating_add_signed(by), Ordering::SeqCst);
+            }
         }
     }
 

@@ -2,7 +2,10 @@
 
 use crate::servers::{Kind, on_both_servers};
 use crate::work::{self, Effects, Site, check_effects, ids};
-use kumi_jobs::{Ask, Finished, NewTask, Owner, QueueError, Room, TaskState};
+use kumi_jobs::{
+    Ask, Context, Execution, Finished, NewTask, Owner, QueueError, Room, TaskEnvelope, TaskHandler,
+    TaskState, Worker,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -11,6 +14,7 @@ on_both_servers![
     a_server_that_restarts_with_its_data_loses_no_task,
     a_server_that_syncs_every_second_loses_only_the_last_tasks,
     a_server_that_restarts_without_its_data_accepts_no_stale_report,
+    an_outage_is_charged_to_no_worker,
 ];
 
 /// What a server that is killed may lose with `appendfsync everysec`: a write to the log waits for a running fsync, for two
@@ -162,4 +166,82 @@ async fn a_server_that_restarts_without_its_data_accepts_no_stale_report(kind: K
     assert_eq!(stale, Finished::Refused);
     let good = queue.mark_succeeded(&new, None).await.expect("a reply");
     assert_eq!(good, Finished::Applied(TaskState::Succeeded));
+}
+
+/// Runs until it is told to end.
+struct Gate {
+    runs: Arc<AtomicUsize>,
+    go_on: tokio::sync::watch::Receiver<bool>,
+}
+
+impl TaskHandler<()> for Gate {
+    fn task_type(&self) -> &str {
+        "gate"
+    }
+
+    fn execute(&self, _payload: bytes::Bytes, _context: Context<()>) -> Execution {
+        let (runs, mut go_on) = (self.runs.clone(), self.go_on.clone());
+        Box::pin(async move {
+            runs.fetch_add(1, Ordering::SeqCst);
+            go_on.wait_for(|go_on| *go_on).await?;
+            Ok("1".into())
+        })
+    }
+}
+
+/// Tasks of two workers end while the server is away for longer than a lease. The worker that comes back first must not
+/// take what the other one has done: the tasks have one attempt.
+async fn an_outage_is_charged_to_no_worker(kind: Kind) {
+    const LEASE: Duration = Duration::from_secs(3);
+    let args = ["--appendonly", "yes", "--appendfsync", "always"];
+    let Site {
+        mut server, jobs, ..
+    } = Site::with_args(kind, &args).await;
+    let tasks: Vec<NewTask> = (0..6)
+        .map(|_| {
+            let mut task = NewTask::new(TaskEnvelope::json("gate", "{}"));
+            task.max_attempts = 1;
+            task
+        })
+        .collect();
+    jobs.queue().enqueue(tasks.clone()).await.expect("enqueued");
+    let runs = Arc::new(AtomicUsize::new(0));
+    let (tell, go_on) = tokio::sync::watch::channel(false);
+    let worker = || {
+        let gate = Gate {
+            runs: runs.clone(),
+            go_on: go_on.clone(),
+        };
+        Worker::new(&jobs, ())
+            .handler(gate)
+            .concurrency(3)
+            .lease(LEASE)
+    };
+    let done = async {
+        while runs.load(Ordering::SeqCst) < tasks.len() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        server.stop();
+        tell.send(true).expect("handlers wait");
+        // The time that the server is away is what is tested.
+        tokio::time::sleep(LEASE + Duration::from_secs(3)).await;
+        tokio::task::block_in_place(|| server.start_again());
+        for id in ids(&tasks) {
+            jobs.queue().done(id).await.expect("a reply");
+        }
+    };
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let other = tokio::spawn(worker().run_until(stopped));
+    worker().run_until(done).await.expect("it worked");
+    drop(stop);
+    other.await.expect("no panic").expect("it worked");
+    for id in ids(&tasks) {
+        let record = jobs.get_status(id).await.expect("a reply").expect("known");
+        assert_eq!(
+            record.state,
+            TaskState::Succeeded,
+            "{:?}",
+            record.last_error
+        );
+    }
 }

@@ -27,10 +27,10 @@ fn run(server: &Server, body: &str, arguments: &str) -> Vec<String> {
 
 async fn a_program_in_any_language_can_be_a_worker(kind: Kind) {
     let server = Server::start(kind);
-    let task = "mine mail {} - - - - - - - - -";
+    let task = "mine mail {} - - - - - - - - - -";
     assert_eq!(run(&server, ENQUEUE, &format!("1 {task}")), ["Nq"]);
     assert_eq!(run(&server, ENQUEUE, &format!("1 {task}")), ["E"]);
-    let head = "w~0000000000000001 00000000000000ab 15000 10 1000 10 1000";
+    let head = "w~0000000000000001 00000000000000ab 15000";
     let turn = run(&server, TURN, &format!("{head} 5 1 0 mail 5"));
     let claim = "mine 1-00000000000000ab mail 1 1 5 ";
     assert!(turn.iter().any(|line| line.starts_with(claim)), "{turn:?}");
@@ -46,20 +46,24 @@ async fn a_program_in_any_language_can_be_a_worker(kind: Kind) {
 
 async fn a_wrong_field_is_an_error_before_anything_is_written(kind: Kind) {
     let server = Server::start(kind);
-    let right = "mine mail {} - 5 1 0 k - - - -";
+    let right = "mine mail {} - 5 1 0 k - - - - -";
     for (wrong, text) in [
-        ("- mail {} - 5 1 0 - - - - -", "an id"),
-        ("'-' mail {} - 5 1 0 - - - - -", "an id"),
-        ("next - {} - 5 1 0 - - - - -", "a type"),
-        ("next mail {} - 0 1 0 - - - - -", "max_attempts"),
-        ("next mail {} - many 1 0 - - - - -", "max_attempts"),
-        ("next mail {} - 4294967296 1 0 - - - - -", "max_attempts"),
-        ("next mail {} - 10000000000 1 0 - - - - -", "max_attempts"),
-        ("next mail {} - 5 4 0 - - - - -", "a priority"),
-        ("next mail {} - 5 1 soon - - - - -", "a delay"),
-        ("next mail {} - 5 1 -1 - - - - -", "a delay"),
-        ("next mail {} - 5 1 0 u long - - -", "a window"),
-        ("next mail {} - 5 1 0 - - - -", "a task has twelve fields"),
+        ("- mail {} - 5 1 0 - - - - - -", "an id"),
+        ("'-' mail {} - 5 1 0 - - - - - -", "an id"),
+        ("next - {} - 5 1 0 - - - - - -", "a type"),
+        ("next mail {} - 0 1 0 - - - - - -", "max_attempts"),
+        ("next mail {} - many 1 0 - - - - - -", "max_attempts"),
+        ("next mail {} - 4294967296 1 0 - - - - - -", "max_attempts"),
+        ("next mail {} - 10000000000 1 0 - - - - - -", "max_attempts"),
+        ("next mail {} - 5 4 0 - - - - - -", "a priority"),
+        ("next mail {} - 5 1 soon - - - - - -", "a delay"),
+        ("next mail {} - 5 1 -1 - - - - - -", "a delay"),
+        ("next mail {} - 5 1 0 u long - - - -", "a window"),
+        (
+            "next mail {} - 5 1 0 - - - - -",
+            "a task has thirteen fields",
+        ),
+        ("next mail {} - 5 1 0 - - - - - soon", "a back-off"),
     ] {
         let reply = run(&server, ENQUEUE, &format!("2 {right} {wrong}"));
         let reply = reply.join(" ");
@@ -67,6 +71,6 @@ async fn a_wrong_field_is_an_error_before_anything_is_written(kind: Kind) {
         assert!(reply.contains(&expected), "{wrong}: {reply}");
         assert_eq!(server.cli(&["DBSIZE"]), "0", "{wrong}");
     }
-    let largest = "mine mail {} - 4294967295 1 0 - - - - -";
+    let largest = "mine mail {} - 4294967295 1 0 - - - - - -";
     assert_eq!(run(&server, ENQUEUE, &format!("1 {largest}")), ["Nq"]);
 }

@@ -75,7 +75,16 @@ impl Server {
 
     /// Kills the server and starts it again on its port, with what it saved.
     pub(crate) fn restart(&mut self) {
+        self.stop();
+        self.start_again();
+    }
+
+    pub(crate) fn stop(&mut self) {
         end(&mut self.child);
+    }
+
+    /// Starts a server that was stopped.
+    pub(crate) fn start_again(&mut self) {
         let args: Vec<&str> = self.args.iter().map(String::as_str).collect();
         let deadline = Instant::now() + Duration::from_secs(20);
         self.child = loop {
@@ -177,6 +186,20 @@ impl Cluster {
             .iter()
             .position(mine)
             .expect("the slot has an owner")
+    }
+
+    /// The index of the replica of a primary.
+    pub(crate) fn replica_of(&self, primary: usize) -> usize {
+        let primary = self.ports[primary].to_string();
+        let is_replica = |port: &u16| {
+            let role = cli(*port, &["ROLE"]);
+            let role: Vec<&str> = role.lines().collect();
+            role.first() == Some(&"slave") && role.get(2) == Some(&&*primary)
+        };
+        self.ports
+            .iter()
+            .position(is_replica)
+            .expect("each primary has a replica")
     }
 
     pub(crate) fn kill(&mut self, index: usize) {

@@ -78,6 +78,7 @@ impl Machine {
     }
 
     pub(crate) fn cancel(&mut self, now: Timestamp, id: TaskId) -> Cancel {
+        self.beat(now, true);
         let Some(record) = self.records.get_mut(&id) else {
             return Cancel::Unknown;
         };
@@ -144,13 +145,13 @@ impl Machine {
     pub(super) fn trim(&mut self, now: Timestamp) {
         let old = now
             .as_ms()
-            .saturating_sub(self.settings.keep_succeeded_for.as_millis() as u64);
+            .saturating_sub(self.retention.succeeded_for.as_millis() as u64);
         let mut left = TURN_LIMIT;
         while left > 0 {
             let Some(id) = self.succeeded.front().copied() else {
                 break;
             };
-            if self.succeeded.len() <= self.settings.keep_succeeded && !self.is_older(id, old) {
+            if self.succeeded.len() <= self.retention.succeeded && !self.is_older(id, old) {
                 break;
             }
             self.succeeded.pop_front();
@@ -161,7 +162,7 @@ impl Machine {
             let Some(id) = self.cancelled.front().copied() else {
                 break;
             };
-            if self.cancelled.len() <= self.settings.keep_succeeded && !self.is_older(id, old) {
+            if self.cancelled.len() <= self.retention.succeeded && !self.is_older(id, old) {
                 break;
             }
             self.cancelled.pop_front();
@@ -172,8 +173,8 @@ impl Machine {
             let Some((died_at, id)) = self.dead.first().copied() else {
                 break;
             };
-            let is_kept = self.dead.len() <= self.settings.keep_dead
-                && died_at.after(self.settings.keep_dead_for) > now;
+            let is_kept = self.dead.len() <= self.retention.dead
+                && died_at.after(self.retention.dead_for) > now;
             if is_kept {
                 break;
             }
@@ -207,11 +208,38 @@ impl Machine {
             |old: &&Schedule| old.expression == schedule.expression && old.zone == schedule.zone;
         let old = self.schedules.get(&schedule.name).filter(same_times);
         schedule.last_slot = old.map_or(now, |old| old.last_slot);
+        self.schedule_sets.remove(&schedule.name);
         self.schedules.insert(schedule.name.clone(), schedule);
     }
 
     pub(crate) fn remove_schedule(&mut self, name: &str) -> bool {
+        self.schedule_sets.remove(name);
         self.schedules.remove(name).is_some()
+    }
+
+    /// Answers the names that the set had and has no more.
+    pub(crate) fn declare_schedules(
+        &mut self,
+        now: Timestamp,
+        set: &str,
+        schedules: Vec<Schedule>,
+    ) -> Vec<String> {
+        let mut old: Vec<String> = self
+            .schedule_sets
+            .iter()
+            .filter(|(_, of)| *of == set)
+            .map(|(name, _)| name.clone())
+            .collect();
+        for schedule in schedules {
+            let name = schedule.name.clone();
+            old.retain(|old| *old != name);
+            self.put_schedule(now, schedule);
+            self.schedule_sets.insert(name, set.to_owned());
+        }
+        for name in &old {
+            self.remove_schedule(name);
+        }
+        old
     }
 
     pub(crate) fn schedules(&self) -> Vec<Schedule> {
@@ -231,7 +259,7 @@ impl Machine {
             return Ok(false);
         }
         if let Some(task) = task {
-            self.enqueue(now, vec![task])?;
+            self.add(now, vec![task])?;
         }
         if let Some(schedule) = self.schedules.get_mut(name) {
             schedule.last_slot = slot;

@@ -5,7 +5,7 @@
 
 use super::super::id::{TaskId, Timestamp, Token};
 use super::super::record::TaskState;
-use super::super::settings::{TURN_BUDGET, TURN_LIMIT};
+use super::super::settings::{CLAIM_SHARE, TURN_BUDGET, TURN_LIMIT};
 use super::{Holder, Machine};
 use crate::error::QueueError;
 use crate::queue::{Ask, Claim, Finish, Room, Turn};
@@ -23,10 +23,17 @@ impl Machine {
         ask: &Ask,
     ) -> Result<Turn, QueueError> {
         self.check_owner(&ask.owner)?;
-        let mut budget = TURN_BUDGET.saturating_sub(reports.len());
+        self.beat(now, true);
+        // What claims may take of the budget stays theirs, however much is due.
+        let reserved = match self.paused {
+            true => 0,
+            false => ask.max.min(CLAIM_SHARE),
+        };
+        let mut budget = TURN_BUDGET.saturating_sub(reports.len() + reserved);
         let finished = self.finish(now, reports);
         self.reap_one(now, &mut budget);
         let more_due = self.promote(now, &mut budget);
+        budget += reserved;
         self.trim(now);
         for room in &ask.types {
             match self.served.get_mut(&room.task_type) {
@@ -71,6 +78,7 @@ impl Machine {
             let holder = holder.or_insert_with(|| Holder {
                 lease_end: now.after(ask.lease),
                 renewed_at: now,
+                extended_at: None,
                 running: HashSet::default(),
             });
             holder.running.extend(claims.iter().map(|claim| claim.id));

@@ -15,6 +15,19 @@ impl Machine {
         now: Timestamp,
         tasks: Vec<NewTask>,
     ) -> Result<Vec<Enqueued>, QueueError> {
+        let made = self.add(now, tasks)?;
+        if made.iter().any(|made| matches!(made, Enqueued::New(..))) {
+            self.beat(now, true);
+        }
+        Ok(made)
+    }
+
+    /// As `enqueue`, for a schedule: no program's sign of life.
+    pub(super) fn add(
+        &mut self,
+        now: Timestamp,
+        tasks: Vec<NewTask>,
+    ) -> Result<Vec<Enqueued>, QueueError> {
         if self.records.len() + tasks.len() > self.settings.task_limit {
             return Err(QueueError::TooMany {
                 what: "tasks in the queue",
@@ -118,7 +131,13 @@ impl Machine {
                 _ => break,
             }
         }
-        for _ in 0..TURN_LIMIT.min(*budget) {
+        // Where both have tasks that are due, each gets its half.
+        let is_retry_due = self.retry.first().is_some_and(|(due, _)| *due <= now);
+        let most = match is_retry_due {
+            true => budget.div_ceil(2),
+            false => *budget,
+        };
+        for _ in 0..TURN_LIMIT.min(most) {
             match self.scheduled.first() {
                 Some((due, _)) if *due <= now => {
                     if let Some((_, id)) = self.scheduled.pop_first() {

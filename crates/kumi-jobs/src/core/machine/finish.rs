@@ -44,7 +44,7 @@ impl Machine {
             self.settings.result_limit_bytes,
             self.settings.error_limit_bytes,
         );
-        let keeps = self.settings.keep_succeeded > 0;
+        let keeps = self.retention.succeeded > 0;
         let next = record.outcome(report.outcome, result_limit, error_limit, keeps);
         Finished::Applied(self.stop_running(report.id, now, next))
     }

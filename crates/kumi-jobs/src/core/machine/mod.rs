@@ -11,6 +11,7 @@ mod claim;
 mod enqueue;
 mod finish;
 mod owners;
+mod pulse;
 mod released;
 #[cfg(test)]
 mod tests;
@@ -19,7 +20,8 @@ use super::id::{Owner, TaskId, Timestamp, Token};
 use super::record::{
     NULL, NewTask, Priority, Progress, Serial, TaskEnvelope, TaskRecord, TaskState, Unique,
 };
-use super::settings::Settings;
+use super::retry::Backoff;
+use super::settings::{Retention, Settings};
 use crate::lost::Lost;
 use crate::queue::{Claim, Schedule, Signal, TaskEvent};
 use bytes::Bytes;
@@ -33,6 +35,9 @@ type Lanes = [VecDeque<TaskId>; 4];
 
 pub(crate) struct Machine {
     settings: Settings,
+    retention: Retention,
+    /// When a program last did something, within half a second.
+    pulse: Option<Timestamp>,
     records: HashMap<TaskId, Box<Record>, IdState>,
     /// All types that a task was enqueued of. A record names its own by index.
     kinds: Vec<Kind>,
@@ -63,6 +68,8 @@ pub(crate) struct Machine {
     /// When a worker last asked for a type.
     served: HashMap<Arc<str>, Timestamp>,
     schedules: BTreeMap<String, Schedule>,
+    /// The sets of the schedules that were declared in one, by the schedule's name.
+    schedule_sets: BTreeMap<String, String>,
     /// Claims so far.
     claimed: u64,
     paused: bool,
@@ -127,6 +134,7 @@ struct Rare {
     serial: Option<Serial>,
     unique: Option<Unique>,
     trace: Option<Arc<str>>,
+    backoff: Option<Backoff>,
     last_error: Option<String>,
     progress: Option<Progress>,
     result: Option<Bytes>,
@@ -136,6 +144,8 @@ struct Rare {
 struct Holder {
     lease_end: Timestamp,
     renewed_at: Timestamp,
+    /// When the lease was extended without a renewal, after a gap.
+    extended_at: Option<Timestamp>,
     running: HashSet<TaskId, IdState>,
 }
 
@@ -154,6 +164,8 @@ impl Machine {
     pub(crate) fn new(settings: Settings) -> Self {
         Self {
             settings,
+            retention: Retention::default(),
+            pulse: None,
             records: HashMap::default(),
             kinds: Vec::new(),
             kind_ids: HashMap::new(),
@@ -172,6 +184,7 @@ impl Machine {
             limits: BTreeMap::new(),
             served: HashMap::new(),
             schedules: BTreeMap::new(),
+            schedule_sets: BTreeMap::new(),
             claimed: 0,
             paused: false,
             listening: false,
@@ -182,6 +195,14 @@ impl Machine {
 
     pub(crate) fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    pub(crate) fn retention(&self) -> Retention {
+        self.retention
+    }
+
+    pub(crate) fn keep(&mut self, retention: Retention) {
+        self.retention = retention;
     }
 
     /// What gathered since the last call.
@@ -296,7 +317,7 @@ impl Machine {
             self.leave_serial(id, serial, now);
         }
         match to {
-            TaskState::Succeeded if self.settings.keep_succeeded == 0 => self.forget(id, now),
+            TaskState::Succeeded if self.retention.succeeded == 0 => self.forget(id, now),
             TaskState::Succeeded => self.succeeded.push_back(id),
             TaskState::Cancelled => self.cancelled.push_back(id),
             _ => drop(self.dead.insert((now, id))),
@@ -374,12 +395,16 @@ impl Machine {
 
 impl Record {
     fn new(task: NewTask, kind: u32, now: Timestamp) -> Self {
-        let is_rare = task.serial.is_some() || task.unique.is_some() || task.trace.is_some();
+        let is_rare = task.serial.is_some()
+            || task.unique.is_some()
+            || task.trace.is_some()
+            || task.backoff.is_some();
         let rare = is_rare.then(|| {
             Box::new(Rare {
                 serial: task.serial,
                 unique: task.unique,
                 trace: task.trace,
+                backoff: task.backoff,
                 ..Rare::default()
             })
         });
@@ -442,6 +467,7 @@ impl Record {
             max_attempts: self.max_attempts,
             created_at: self.created_at,
             trace: self.rare.as_ref().and_then(|rare| rare.trace.clone()),
+            backoff: self.rare.as_ref().and_then(|rare| rare.backoff),
             cancel_requested: self.cancel_requested,
         })
     }
@@ -483,6 +509,7 @@ impl Record {
             serial: rare.and_then(|rare| rare.serial.clone()),
             unique: rare.and_then(|rare| rare.unique.clone()),
             trace: rare.and_then(|rare| rare.trace.clone()),
+            backoff: rare.and_then(|rare| rare.backoff),
         }
     }
 }

@@ -26,6 +26,7 @@ impl Machine {
         lease: Duration,
     ) -> Result<Lease, QueueError> {
         self.check_owner(owner)?;
+        self.beat(now, true);
         Ok(match self.renew(now, owner, lease) {
             0 => Lease::Lost,
             held => Lease::Renewed(held),
@@ -39,6 +40,7 @@ impl Machine {
         };
         holder.lease_end = now.after(lease);
         holder.renewed_at = now;
+        holder.extended_at = None;
         holder.running.len()
     }
 
@@ -78,6 +80,7 @@ impl Machine {
 
     /// Everything that time brings, for a queue without workers.
     pub(crate) fn reap(&mut self, now: Timestamp) -> usize {
+        self.beat(now, false);
         let mut budget = TURN_BUDGET;
         let reaped = self.reap_one(now, &mut budget);
         let waiting = self.scheduled.len() + self.retry.len();
@@ -93,6 +96,7 @@ impl Machine {
         gone: &Gone,
         silent_for: Duration,
     ) -> Released {
+        self.beat(now, false);
         let lives: Vec<Owner> = match gone {
             Gone::Life(owner) => vec![owner.clone()],
             Gone::Before(newest) => {
@@ -103,7 +107,11 @@ impl Machine {
         };
         let is_alive = |owner: &Owner| {
             let holder = self.owners.get(owner);
-            holder.is_some_and(|holder| holder.renewed_at.after(silent_for) > now)
+            holder.is_some_and(|holder| {
+                // It could not renew its lease, and has the time to do it now; unless the caller knows that it is gone.
+                let is_extended = holder.extended_at.is_some() && holder.lease_end > now;
+                is_extended && !silent_for.is_zero() || holder.renewed_at.after(silent_for) > now
+            })
         };
         if lives.iter().any(is_alive) {
             return Released::Alive;
@@ -135,7 +143,9 @@ impl Machine {
             (true, _) => Next::End(TaskState::Cancelled),
             _ if record.attempts >= record.max_attempts => Next::End(TaskState::Dead),
             (false, true) => Next::Line,
-            (false, false) => Next::Later(TaskState::RetryScheduled, reap_delay(record.attempts)),
+            (false, false) => {
+                Next::Later(TaskState::RetryScheduled, reap_delay(id, record.attempts))
+            }
         };
         let attempts = record.attempts;
         let state = self.stop_running(id, now, next);

@@ -112,12 +112,12 @@ struct World {
 
 impl World {
     fn new(seed: u64) -> Self {
-        let settings = Settings {
-            keep_succeeded: 20,
-            keep_dead: 10,
-            ..Settings::default()
-        };
-        let mut machine = Machine::new(settings);
+        let mut machine = Machine::new(Settings::default());
+        machine.keep(Retention {
+            succeeded: 20,
+            dead: 10,
+            ..Retention::default()
+        });
         machine.listening = true;
         let owners = (0..4).map(|n| format!("w{n}~{n:016x}").parse().unwrap());
         Self {
@@ -381,7 +381,12 @@ fn a_task_that_kills_its_worker_five_times_is_dead() {
     machine.enqueue(now, vec![task]).unwrap();
     for attempt in 1..=5 {
         assert_eq!(one_type(&mut machine, now, 1)[0].attempt, attempt);
-        now = now.after(Duration::from_secs(60));
+        for _ in 0..8 {
+            now = now.after(Duration::from_secs(2));
+            let other = "v~0000000000000001".parse().unwrap();
+            let lease = Duration::from_secs(15);
+            machine.heartbeat(now, &other, lease).unwrap();
+        }
         machine.reap(now);
         now = now.after(Duration::from_secs(60));
     }

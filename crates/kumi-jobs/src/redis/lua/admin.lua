@@ -1,7 +1,7 @@
 -- admin: everything else. ARGV: now operation arguments
 local operation = ARGV[2]
 -- Only what adds a task may fail on a full server. The first write of all else is a DEL, which a full server allows.
-local reads = { status = 1, counts = 1, list = 1, claims = 1, running = 1, schedules = 1 }
+local reads = { status = 1, counts = 1, list = 1, claims = 1, running = 1, schedules = 1, retention = 1 }
 -- What a worker needs to end what it runs.
 local ends = { heartbeat = 1, progress = 1, step = 1, watch = 1 }
 if is_draining and not reads[operation] and not ends[operation] then return format_error() end
@@ -33,6 +33,7 @@ local operations = {}
 function operations.heartbeat()
   local owner = ARGV[3]
   if is_released(owner) then return released_error(owner) end
+  beat(true)
   local holds = call('HLEN', P .. 'run:' .. owner)
   if holds == 0 then return 0 end
   call('ZADD', P .. 'owners', now + tonumber(ARGV[4]), owner)
@@ -55,7 +56,7 @@ function operations.claims()
     local r = load(ARGV[n])
     if r and r.s == 'r' and r.o == ARGV[3] and r.k then
       local claim = claim_of(r.id, r.k, r.y, text(number(r.a, 0)), text(runs_of(r)), r.m or '5', r.c or '0',
-        call('HGET', P .. 'payload', r.id), r.C, r.T)
+        call('HGET', P .. 'payload', r.id), r.C, r.T, r.b)
       if r.x then claim[1] = claim[1] .. ' x' end
       claims[#claims + 1] = claim
     end
@@ -202,6 +203,19 @@ function operations.limit()
   return 1
 end
 
+function operations.retention() return { keep, keep_ms, keep_dead, keep_dead_ms } end
+
+-- four numbers, as in lib.lua: what is kept from now on
+function operations.keep()
+  for n = 3, 6 do
+    if not string.find(ARGV[n] or '', '^%d+$') or #ARGV[n] > 13 then
+      return redis.error_reply('ERR what is kept is four numbers')
+    end
+  end
+  call('SET', P .. 'keep', table.concat(ARGV, ' ', 3, 6))
+  return 1
+end
+
 -- id name: 0 if there is no such task, 1 if it is done, 2 if the name will be told
 function operations.watch()
   local r = load(ARGV[3])
@@ -228,26 +242,54 @@ function operations.listen()
   return newest
 end
 
--- name times definition: a schedule whose times are the same keeps its last slot
+-- A schedule whose times are the same keeps its last slot.
+local function put_schedule(name, times, definition)
+  local old = call('HGET', P .. 'cron:times', name)
+  call('HSET', P .. 'cron', name, definition)
+  call('HSET', P .. 'cron:times', name, times)
+  if old ~= times then call('HSET', P .. 'cron:last', name, NOW) end
+end
+
+local function remove_schedule(name)
+  call('HDEL', P .. 'cron:times', name)
+  call('HDEL', P .. 'cron:last', name)
+  call('HDEL', P .. 'cron:set', name)
+  return call('HDEL', P .. 'cron', name)
+end
+
+-- name times definition: the schedule belongs to no set
 function operations.schedule()
-  local old = call('HGET', P .. 'cron:times', ARGV[3])
-  call('HSET', P .. 'cron', ARGV[3], ARGV[5])
-  call('HSET', P .. 'cron:times', ARGV[3], ARGV[4])
-  if old ~= ARGV[4] then call('HSET', P .. 'cron:last', ARGV[3], NOW) end
+  put_schedule(ARGV[3], ARGV[4], ARGV[5])
+  call('HDEL', P .. 'cron:set', ARGV[3])
   return 1
 end
 
-function operations.unschedule()
-  call('HDEL', P .. 'cron:times', ARGV[3])
-  call('HDEL', P .. 'cron:last', ARGV[3])
-  return call('HDEL', P .. 'cron', ARGV[3])
+-- set (name times definition)*: the set has these schedules and no others. Answers the names that it had and has no more.
+function operations.declare()
+  local set, has, removed = ARGV[3], {}, {}
+  for n = 4, #ARGV, 3 do
+    put_schedule(ARGV[n], ARGV[n + 1], ARGV[n + 2])
+    call('HSET', P .. 'cron:set', ARGV[n], set)
+    has[ARGV[n]] = true
+  end
+  local flat = call('HGETALL', P .. 'cron:set')
+  for n = 1, #flat, 2 do
+    if flat[n + 1] == set and not has[flat[n]] then
+      remove_schedule(flat[n])
+      removed[#removed + 1] = flat[n]
+    end
+  end
+  table.sort(removed)
+  return removed
 end
+
+function operations.unschedule() return remove_schedule(ARGV[3]) end
 
 function operations.schedules()
   return { now, call('HGETALL', P .. 'cron'), call('HGETALL', P .. 'cron:last') }
 end
 
--- name last slot and perhaps the twelve fields of a task
+-- name last slot and perhaps the thirteen fields of a task
 function operations.fire()
   if call('HGET', P .. 'cron:last', ARGV[3]) ~= ARGV[4] then return 0 end
   if ARGV[6] then

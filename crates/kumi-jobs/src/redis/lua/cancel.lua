@@ -1,6 +1,7 @@
 -- cancel: ARGV: now id
 if is_draining then return format_error() end
 begin()
+beat(true)
 local r = load(ARGV[2])
 if not r then return 'U' end
 if r.s == 's' or r.s == 'd' or r.s == 'c' then return 'D' .. r.s end

@@ -19,12 +19,17 @@ end
 local NOW = string.format('%d', now)
 -- TURN is TURN_LIMIT in core/settings.rs. SORT is how many ids of an owner one script sorts.
 local TURN, SORT, SOON = 50, 400, 5000
+-- In milliseconds, as in core/machine/pulse.rs: how often a worker renews its lease, the longest time without a script that
+-- is no gap, and the shortest gap that extends a lease again. GRACES is how many leases one script extends.
+local RENEWAL, GAP_MS, LONG_GAP_MS, GRACES = 1000, 3000, 10000, 2000
 -- Tasks that this script may still report, give back, move into line and claim; and those that it may still forget
 -- because they were kept long enough, and ids that it may still take from serial lines because their tasks no longer wait.
--- Together they bound how long the script runs.
+-- Together they bound how long the script runs. CLAIMS of a turn's budget belong to claims.
+local CLAIMS = 25
 local budget, trims, pops = 2 * TURN, TURN, TURN
 local DIGITS = { [0] = '0', '1', '2', '3', '4', '5', '6', '7', '8', '9' }
-local flags = call('MGET', P .. 'listening', P .. 'paused', P .. 'tokens', P .. 'version')
+local flags = call('MGET', P .. 'listening', P .. 'paused', P .. 'tokens', P .. 'version', P .. 'pulse',
+  P .. 'keep')
 local listening, paused, claims_so_far = flags[1] and true or false, flags[2] and true or false, flags[3]
 local version = flags[4]
 local is_draining = version and string.sub(version, 1, #FORMAT + 1) == FORMAT .. '>'
@@ -32,6 +37,17 @@ local function format_error()
   return redis.error_reply('FORMAT ' .. version .. ' is the format of the queue; this script has format ' .. FORMAT)
 end
 if version and version ~= FORMAT and not is_draining then return format_error() end
+-- When a script of a program last ran, within half a second.
+local pulse = tonumber(flags[5])
+-- What is kept of done tasks, unless the key keep has four other numbers: succeeded tasks (and as many cancelled ones) and
+-- for how long, dead tasks and for how long.
+local keep, keep_ms, keep_dead, keep_dead_ms = 10000, 3600000, 100000, 604800000
+if flags[6] then
+  local kept = { string.match(flags[6], '^(%d+) (%d+) (%d+) (%d+)$') }
+  if kept[4] then
+    keep, keep_ms, keep_dead, keep_dead_ms = tonumber(kept[1]), tonumber(kept[2]), tonumber(kept[3]), tonumber(kept[4])
+  end
+end
 -- The first write of a script. A queue that has no version yet gets this one.
 local function begin()
   -- A full server allows a DEL, and after it whatever else the script writes.
@@ -134,6 +150,54 @@ local function head(set)
   return heads[set]
 end
 
+-- When an owner last renewed its lease, and when it was extended since.
+local function times_of(seen)
+  local renewed, extended = string.match(seen or '', '^(%d+) ?(%d*)$')
+  return tonumber(renewed), tonumber(extended)
+end
+
+-- After a gap: each lease lasts for its whole length from now, because its worker could not renew it. A lease that was
+-- extended and not renewed is extended again only after a long gap, and only if scripts ran since: otherwise the leases of
+-- crashed workers would never end in a queue whose scripts are far apart. After a clock that was set back, no lease and
+-- no renewal may lie in the future. Answers whether a lease was extended.
+local function extend_leases(since)
+  local flat, names = call('ZRANGE', P .. 'owners', '0', text(GRACES - 1), 'WITHSCORES'), {}
+  for n = 1, #flat, 2 do names[#names + 1] = flat[n] end
+  if #names == 0 then return false end
+  local seen, leases, times = call('HMGET', P .. 'seen', unpack(names)), {}, {}
+  for n, name in ipairs(names) do
+    local ends = tonumber(flat[2 * n])
+    local renewed, extended = times_of(seen[n])
+    renewed = renewed or ends
+    local is_back = since and since < 0
+    local is_again = extended and not (since and since > LONG_GAP_MS and pulse >= extended + RENEWAL)
+    if is_back or not is_again then
+      leases[#leases + 1] = text(now + math.max(0, ends - (extended or renewed)))
+      leases[#leases + 1] = name
+      times[#times + 1] = name
+      times[#times + 1] = text(math.min(renewed, now)) .. ' ' .. NOW
+    end
+  end
+  if #leases == 0 then return false end
+  call('ZADD', P .. 'owners', unpack(leases))
+  call('HSET', P .. 'seen', unpack(times))
+  heads.owners = nil
+  return true
+end
+
+-- Notices a gap: no script for longer than a worker goes without renewing its lease, or a clock that jumped. Before leases
+-- are looked at. A script that a program's own work does not need is no sign of life.
+local function beat(is_alive)
+  local since = pulse and now - pulse
+  if not since or math.abs(since) > GAP_MS then
+    if not extend_leases(since) and not is_alive then return end
+  elseif not is_alive or since < RENEWAL / 2 then
+    return
+  end
+  call('SET', P .. 'pulse', NOW)
+  pulse = now
+end
+
 local function schedule(set, r, due)
   local first = head(set)
   if not first or due < first then
@@ -229,7 +293,7 @@ local function forget(r)
   gone[#gone + 1] = r.id
 end
 
-local function finish(r, to, keep)
+local function finish(r, to)
   move(r, to)
   call('HSET', RECORD .. r.id, 's', to, 'u', NOW)
   if r.x then call('HDEL', RECORD .. r.id, 'x') end
@@ -285,6 +349,13 @@ local function later(set, r, to, due)
   schedule(set, r, due)
 end
 
+-- How long a task that a worker lost waits: about a second, the same in core/retry.rs.
+local function reap_delay(id, attempts)
+  local hash = attempts
+  for n = 1, #id do hash = (hash * 33 + string.byte(id, n)) % 1000003 end
+  return 750 + hash % 500
+end
+
 -- A worker lost a task: the attempt stays charged. Without its token, a report of that worker is refused. What became of
 -- each is for the log: "id state attempts due error", with a due time if it is retried.
 local lost = {}
@@ -300,7 +371,7 @@ local function lose(r, error, at_once)
   elseif at_once then
     back_in_line(r)
   else
-    due = now + math.min(1000 * 2 ^ (attempts - 1), 3600000)
+    due = now + reap_delay(r.id, attempts)
     later('retry', r, 'e', due)
   end
   lost[#lost + 1] = r.id .. ' ' .. r.s .. ' ' .. text(attempts) .. ' ' .. text(due) .. ' ' .. error
@@ -395,7 +466,7 @@ local function drop_done(id, state)
   gone[#gone + 1] = id
 end
 
-local function trim_list(name, state, keep, keep_ms, length)
+local function trim_list(name, state, length)
   local key, old = P .. name, now - keep_ms
   length = length or call('LLEN', key)
   if length == 0 then return end
@@ -415,11 +486,11 @@ local function trim_list(name, state, keep, keep_ms, length)
   end
 end
 
-local function trim(keep, keep_ms, keep_dead, keep_dead_ms)
+local function trim()
   flush_succeeded()
-  trim_list('succeeded', 's', keep, keep_ms, kept)
+  trim_list('succeeded', 's', kept)
   if call('EXISTS', P .. 'cancelled', P .. 'dead') == 0 then return end
-  trim_list('cancelled', 'c', keep, keep_ms)
+  trim_list('cancelled', 'c')
   local excess
   while trims > 0 do
     local oldest = call('ZRANGE', P .. 'dead', '0', '0', 'WITHSCORES')
@@ -472,9 +543,9 @@ local function reap_one()
   return count
 end
 
-local function promote_from(set)
+local function promote_from(set, most)
   local due = head(set)
-  local most = math.min(TURN, budget)
+  most = math.min(TURN, budget, most)
   if not due or due > now or most == 0 then return 0 end
   local ids = call('ZRANGEBYSCORE', P .. set, '-inf', NOW, 'LIMIT', '0', most)
   call('ZREM', P .. set, unpack(ids))
@@ -499,7 +570,11 @@ local function promote()
     call('ZREM', P .. 'windows', unpack(keys))
   end
   unblock_more()
-  return promote_from('scheduled') + promote_from('retry')
+  -- Where both have tasks that are due, each gets its half.
+  local retry, most = head('retry'), budget
+  if retry and retry <= now then most = math.ceil(budget / 2) end
+  local moved = promote_from('scheduled', most)
+  return moved + promote_from('retry', budget)
 end
 
 local function next_due()
@@ -512,13 +587,13 @@ local function next_due()
   return due
 end
 
--- What is wrong with the twelve fields of a task that begin at ARGV[at]; nil if they are right. Looked at before the
+-- What is wrong with the thirteen fields of a task that begin at ARGV[at]; nil if they are right. Looked at before the
 -- first write, because what a script wrote before an error stays.
 local LEVELS = { [''] = true, ['0'] = true, ['1'] = true, ['2'] = true, ['3'] = true }
 local right_kind
 local function wrong_field(at)
   local id, kind, max, delay, window = ARGV[at], ARGV[at + 1], ARGV[at + 4], ARGV[at + 6], ARGV[at + 8]
-  if not ARGV[at + 11] then return 'a task has twelve fields' end
+  if not ARGV[at + 12] then return 'a task has thirteen fields' end
   if id == '' or id == GAP or string.find(id, '%s') then return 'an id is not empty, not - and holds no white space' end
   if kind ~= right_kind then
     if kind == '' or string.find(kind, '%s') then return 'a type is not empty and holds no white space' end
@@ -534,14 +609,17 @@ local function wrong_field(at)
   if window ~= '' and (#window > 13 or not string.find(window, '^%d+$')) then
     return 'a window is a number of milliseconds'
   end
+  if ARGV[at + 12] ~= '' and not string.find(ARGV[at + 12], '^%d+ %d+ %d+$') then
+    return 'a back-off is two numbers of milliseconds and a factor'
+  end
 end
 
--- Adds one task, whose twelve fields begin at ARGV[at]. Answers what became of it.
+-- Adds one task, whose thirteen fields begin at ARGV[at]. Answers what became of it.
 local payloads = {}
 local function enqueue(at)
-  local id, kind, payload, media, max, level, delay, unique, window, serial, hold, trace =
+  local id, kind, payload, media, max, level, delay, unique, window, serial, hold, trace, backoff =
     ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4], ARGV[at + 5], ARGV[at + 6],
-    ARGV[at + 7], ARGV[at + 8], ARGV[at + 9], ARGV[at + 10], ARGV[at + 11]
+    ARGV[at + 7], ARGV[at + 8], ARGV[at + 9], ARGV[at + 10], ARGV[at + 11], ARGV[at + 12]
   if max == '' then max = '5' end
   if level == '' then level = '1' end
   if delay == '' then delay = '0' end
@@ -579,6 +657,7 @@ local function enqueue(at)
   end
   if trace ~= '' then add('T', trace) end
   if media ~= '' then add('C', media) end
+  if backoff ~= '' then add('b', backoff) end
   call('HSET', RECORD .. id, unpack(fields))
   payloads[#payloads + 1] = id
   payloads[#payloads + 1] = payload
@@ -591,11 +670,11 @@ local function flush_payloads()
   if #payloads > 0 then call('HSET', P .. 'payload', unpack(payloads)) end
 end
 
--- A claim: "id token type attempts runs maximum created", the payload, and where there is one of them the media type and
--- the trace context. Each value of a reply costs the server and the worker time, so the short ones are one text.
-local function claim_of(id, token, kind, attempts, runs, maximum, created, payload, media, trace)
+-- A claim: "id token type attempts runs maximum created", the payload, and where there is one of them the media type, the
+-- trace context and the back-off. Each value of a reply costs the server and the worker time, so the short ones are one text.
+local function claim_of(id, token, kind, attempts, runs, maximum, created, payload, media, trace, backoff)
   local head = id .. ' ' .. token .. ' ' .. kind .. ' ' .. attempts .. ' ' .. runs .. ' ' .. maximum .. ' ' .. created
-  if media or trace then return { head, payload or '', media or '', trace or '' } end
+  if media or trace or backoff then return { head, payload or '', media or '', trace or '', backoff or '' } end
   return { head, payload or '' }
 end
 

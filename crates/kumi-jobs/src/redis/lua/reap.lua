@@ -1,8 +1,9 @@
--- reap: what time brings, for a queue without workers. ARGV: now keep keep_ms keep_dead keep_dead_ms
+-- reap: what time brings, for a queue without workers. ARGV: now
 -- Answers how many tasks moved, and what owners lost.
 if is_draining then return format_error() end
 begin()
+beat(false)
 local moved = reap_one() + promote()
-trim(tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]))
+trim()
 flush()
 return { moved, lost }

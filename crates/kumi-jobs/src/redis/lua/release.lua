@@ -3,6 +3,7 @@
 -- the tasks.
 if is_draining then return format_error() end
 begin()
+beat(false)
 local RELEASED_LIMIT = 10000
 local owner, lives = ARGV[3], {}
 local name, life = string.match(owner, '^(.*)~(.*)$')
@@ -18,8 +19,11 @@ else
 end
 if ARGV[5] == '1' then
   for _, life in ipairs(lives) do
-    local seen = call('HGET', P .. 'seen', life)
-    if seen and seen + tonumber(ARGV[4]) > now then return { -1, 0, lost } end
+    local renewed, extended = times_of(call('HGET', P .. 'seen', life))
+    if renewed and renewed + tonumber(ARGV[4]) > now then return { -1, 0, lost } end
+    -- It could not renew its lease, and has the time to do it now; unless the caller knows that it is gone.
+    local ends = extended and tonumber(ARGV[4]) > 0 and call('ZSCORE', P .. 'owners', life)
+    if ends and tonumber(ends) > now then return { -1, 0, lost } end
   end
 end
 -- The name with an empty life stands for its lives before the one that the hash before has.

@@ -1,13 +1,14 @@
 -- turn: reports, ended leases, what is due, claims.
--- ARGV: now owner nonce lease keep keep_ms keep_dead keep_dead_ms max types reports (type room)* (id token kind a b)*
+-- ARGV: now owner nonce lease max types reports (type room)* (id token kind a b)*
 -- Reply: now, next due or -1, more, paused, what became of each report (one text, by spaces), claims (claim_of in lib.lua),
 -- how many tasks the owner holds, what other owners lost.
-if is_draining and ARGV[9] ~= '0' then return format_error() end
+if is_draining and ARGV[5] ~= '0' then return format_error() end
 begin()
 local owner, nonce, lease = ARGV[2], '-' .. ARGV[3], tonumber(ARGV[4])
 if is_released(owner) then return released_error(owner) end
 own = owner
-local keep, max, kinds, reports = tonumber(ARGV[5]), tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
+beat(true)
+local max, kinds, reports = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 
 -- The attempt is given back. False if the task can run no more.
 local function give_back(r)
@@ -44,7 +45,7 @@ local function report(id, token, kind, a, b)
   if kind == 'S' then
     local z = result(id, a, b)
     if z then call('HSET', RECORD .. id, 'z', z) end
-    finish(r, 's', keep)
+    finish(r, 's')
     if keep == 0 then swift[id] = token end
   elseif kind == 'F' then
     call('HSET', P .. 'error', id, b)
@@ -100,7 +101,7 @@ local function settle_quick()
   quick, quicks = {}, 0
 end
 
-local finished, at, held = {}, 12 + 2 * kinds, {}
+local finished, at, held = {}, 8 + 2 * kinds, {}
 if reports > 0 and not listening then
   local ids = {}
   for n = 1, reports do ids[n] = ARGV[at + 5 * (n - 1)] end
@@ -128,23 +129,26 @@ for kind, count in pairs(successes) do
   if keep > 0 then bump('s', kind, count) end
   if not wakes[kind] then wakes[kind] = 'ready' end
 end
-budget = budget - reports
+-- What claims may take of the budget stays theirs, however much is due.
+local reserved = paused and 0 or math.min(max, CLAIMS)
+budget = budget - reports - reserved
 flush_left()
 -- A lease over nothing must not stand before another that ended.
 local ends = head('owners')
 if own_left and ends and ends <= now and call('EXISTS', P .. 'run:' .. owner) == 0 then end_lease(owner) end
 reap_one()
 promote()
+budget = budget + reserved
 local due = next_due()
 local more = due ~= nil and due <= now
-trim(keep, tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8]))
+trim()
 flush_lines()
 
 -- Lines that have tasks, with the type whose room they take, by priority.
 local asked, names, lanes, only = {}, { P .. 'served' }, { [0] = {}, {}, {}, {} }, nil
 local lines_with_tasks = 0
 for n = 1, kinds do
-  local kind = { name = ARGV[10 + 2 * n], room = tonumber(ARGV[11 + 2 * n]), lanes = {}, limit = false }
+  local kind = { name = ARGV[6 + 2 * n], room = tonumber(ARGV[7 + 2 * n]), lanes = {}, limit = false }
   kind.limit = call('HGET', P .. 'limits', kind.name)
   if kind.limit then kind.room = math.min(kind.room, math.max(0, kind.limit - running_of(kind.name))) end
   local function look(level)
@@ -222,7 +226,8 @@ local READ_AT_END = { q = true, i = true, W = true, S = true, P = true, x = true
 -- Claims a task. False if it is not in line: an id that was cancelled there is skipped.
 local function claim(id, body)
   local flat = call('HGETALL', RECORD .. id)
-  local state, kind, created, attempts, runs, maximum, media, trace, mark = 'q', nil, '0', 0, nil, '5', nil, nil, ' '
+  local state, kind, created, attempts, runs, maximum, media, trace, backoff, mark =
+    'q', nil, '0', 0, nil, '5', nil, nil, nil, ' '
   for n = 1, #flat, 2 do
     local field, value = flat[n], flat[n + 1]
     if value == '' then
@@ -243,6 +248,8 @@ local function claim(id, body)
       media = value
     elseif field == 'T' then
       trace = value
+    elseif field == 'b' then
+      backoff = value
     elseif READ_AT_END[field] then
       mark = '!'
     end
@@ -262,7 +269,7 @@ local function claim(id, body)
   running[held_fields + 1], running[held_fields + 2] = id, token .. mark .. kind
   held_fields = held_fields + 2
   claimed_tasks = claimed_tasks + 1
-  claims[claimed_tasks] = claim_of(id, token, kind, tried, ran, maximum, created, body, media, trace)
+  claims[claimed_tasks] = claim_of(id, token, kind, tried, ran, maximum, created, body, media, trace, backoff)
   return true
 end
 -- Payloads in small groups, so that large ones stop the claim at 1 MiB of reply.

@@ -2,7 +2,9 @@
 //!
 //! Only the output and the exit codes are decided here; `kumi-jobs` has the queue.
 
+mod backoff;
 mod failure;
+mod keep;
 mod log;
 mod options;
 mod progress;
@@ -14,8 +16,8 @@ use crate::command_line::tls_options::TlsOptions;
 pub(crate) use failure::EXIT_CODES;
 use failure::Failure;
 use kumi_jobs::{
-    Cancel, Filter, Gone, Jobs, NewTask, Notice, RedisOptions, Released, Requeued, Schedule,
-    Serial, Settings, TaskEnvelope, TaskState, Timestamp, Unique,
+    Cancel, FORMAT, Filter, Gone, Jobs, NewTask, Notice, RedisOptions, Released, Requeued,
+    Schedule, Serial, TaskEnvelope, TaskState, Timestamp, Unique,
 };
 pub(crate) use options::JobsOptions;
 use options::{CronTask, EnqueueOptions, FilterOptions, JobsTask};
@@ -65,12 +67,13 @@ fn queue_url(url: Option<String>, queue: Option<&str>) -> String {
 
 async fn perform(options: JobsOptions) -> Result<(), Failure> {
     let terminal = Terminal::new(options.output);
+    if let JobsTask::Upgrade { name, force } = &options.task {
+        let url = queue_url(options.url, Some(name));
+        return upgrade(connection(&url, &options.tls)?, name, *force).await;
+    }
     let url = queue_url(options.url, options.queue.as_deref());
-    let settings = match &options.task {
-        JobsTask::Work(options) => options.settings(),
-        _ => Settings::default(),
-    };
-    let jobs = connect(&url, &options.tls, settings).await?;
+    let connected = connection(&url, &options.tls)?.connect().await?;
+    let jobs = Jobs::with_queue(Arc::new(connected));
     let queue = jobs.queue().clone();
     match options.task {
         JobsTask::Enqueue(options) => enqueue(&jobs, options).await,
@@ -163,26 +166,38 @@ async fn perform(options: JobsOptions) -> Result<(), Failure> {
             match queue.release_owner(&gone, silent_for).await? {
                 Released::Tasks(count) => Ok(terminal::say(&format!("{count} given back"))?),
                 _ => Err(Failure::Refused(format!(
-                    "{owner} renewed its lease within the last {silent_for:?}; nothing changed"
+                    "{owner} renewed its lease within the last {silent_for:?}, or could not because the server was away; nothing changed \
+                     (--silent-for 0s if it is known to be gone)"
                 ))),
             }
         }
+        JobsTask::Keep(options) => keep::run(&jobs, &terminal, options).await,
+        // It has no connection to the queue, and came first.
+        JobsTask::Upgrade { .. } => Ok(()),
         JobsTask::Tail => tail(&jobs, &terminal).await,
         JobsTask::Work(options) => work::run(&jobs, options).await,
         JobsTask::Cron { task } => cron(&jobs, &terminal, task).await,
     }
 }
 
-async fn connect(url: &str, tls: &TlsOptions, settings: Settings) -> Result<Jobs, Failure> {
+fn connection(url: &str, tls: &TlsOptions) -> Result<RedisOptions, Failure> {
     let certificates = tls.read().map_err(Failure::Usage)?;
-    let mut options = RedisOptions::from_url(url)?.settings(settings);
+    let mut options = RedisOptions::from_url(url)?;
     if let Some(roots) = certificates.roots {
         options = options.root_certificates(roots);
     }
     if let Some((chain, key)) = certificates.identity {
         options = options.client_certificate(chain, key);
     }
-    Ok(Jobs::with_queue(Arc::new(options.connect().await?)))
+    Ok(options)
+}
+
+async fn upgrade(options: RedisOptions, name: &str, force: bool) -> Result<(), Failure> {
+    let from = options.upgrade(force).await?;
+    Ok(terminal::say(&match from == FORMAT {
+        true => format!("{name} has format {FORMAT} already"),
+        false => format!("{name} is moved from format {from} to format {FORMAT}"),
+    })?)
 }
 
 fn missing(what: &str) -> Failure {
@@ -237,6 +252,7 @@ async fn enqueue(jobs: &Jobs, options: EnqueueOptions) -> Result<(), Failure> {
     task.delay = options.delay.unwrap_or_default();
     task.max_attempts = options.max_attempts;
     task.priority = options.priority;
+    task.backoff = options.backoff;
     task.trace = traceparent();
     task.unique = options.unique.map(|key| Unique {
         key: key.into(),

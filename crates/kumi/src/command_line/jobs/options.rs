@@ -1,11 +1,13 @@
 //! The command line of `kumi jobs`.
 
+use super::backoff::{TypeBackoff, backoff, type_backoff};
 use super::failure::EXIT_CODES;
+use super::keep::KeepOptions;
 use crate::command_line::duration::duration;
 use crate::command_line::terminal::Form;
 use crate::command_line::tls_options::TlsOptions;
 use clap::{Args, Subcommand};
-use kumi_jobs::{Owner, Priority, Settings, TaskId, TaskState};
+use kumi_jobs::{Backoff, Owner, Priority, TaskId, TaskState};
 use std::time::Duration;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -81,6 +83,22 @@ pub(super) enum JobsTask {
         #[arg(value_name = "N")]
         limit: Option<u32>,
     },
+    /// Show or change what the queue keeps of done tasks, for all its programs
+    ///
+    /// What is not named stays as it is. A queue that was never told keeps 10,000 succeeded and as many cancelled tasks for an
+    /// hour, and 100,000 dead ones for 168 hours.
+    Keep(KeepOptions),
+    /// Move a queue of an earlier version of kumi to the format of this one
+    ///
+    /// Stop all programs of the earlier version first. A queue of this version stays as it is.
+    Upgrade {
+        /// The queue
+        #[arg(value_name = "QUEUE")]
+        name: String,
+        /// Move it though a worker seems to be alive
+        #[arg(long)]
+        force: bool,
+    },
     /// Give back at once what a crashed worker runs
     ///
     /// The worker is refused from then on. Nothing changes if it has renewed its lease within --silent-for.
@@ -91,8 +109,8 @@ pub(super) enum JobsTask {
         /// behind, and ends an idle worker of an earlier life
         #[arg(long)]
         before: bool,
-        /// How long it has to have been silent
-        #[arg(long, value_name = "TIME", default_value = "3s", value_parser = duration)]
+        /// How long it has to have been silent; 0s if it is known to be gone
+        #[arg(long, value_name = "TIME", default_value = "3s", value_parser = silence)]
         silent_for: Duration,
     },
     /// Show every move of every task as it happens
@@ -111,6 +129,14 @@ pub(super) enum JobsTask {
     },
 }
 
+/// A time, which may be none.
+fn silence(text: &str) -> Result<Duration, &'static str> {
+    match text {
+        "0" | "0s" => Ok(Duration::ZERO),
+        text => duration(text),
+    }
+}
+
 #[derive(Debug, Args)]
 pub(super) struct EnqueueOptions {
     /// The task's type: names the handler
@@ -124,6 +150,10 @@ pub(super) struct EnqueueOptions {
     /// Attempts, the first included
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(super) max_attempts: u32,
+    /// When failed attempts are repeated: 5s, or 1s..10m to double from the first to the second, or 1s..10m*4; each delay is
+    /// drawn between half of that and all of it [default: what the worker says]
+    #[arg(long, value_name = "TIME", value_parser = backoff)]
+    pub(super) backoff: Option<Backoff>,
     /// high, normal, low or bulk
     #[arg(long, value_name = "LEVEL", default_value = "normal")]
     pub(super) priority: Priority,
@@ -185,31 +215,11 @@ pub(super) struct WorkOptions {
     /// What is logged on standard error: off, error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL", default_value = "warn")]
     pub(super) log: LevelFilter,
-    /// Succeeded tasks that the queue keeps, and as many cancelled ones; all workers of a queue should agree on what is kept
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
-    keep_succeeded: usize,
-    /// How long it keeps them
-    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = duration)]
-    keep_succeeded_for: Duration,
-    /// Dead tasks that the queue keeps
-    #[arg(long, value_name = "N", default_value_t = 100_000)]
-    keep_dead: usize,
-    /// How long it keeps them
-    #[arg(long, value_name = "TIME", default_value = "168h", value_parser = duration)]
-    keep_dead_for: Duration,
-}
-
-impl WorkOptions {
-    /// The limits of the queue as this worker applies them.
-    pub(super) fn settings(&self) -> Settings {
-        Settings {
-            keep_succeeded: self.keep_succeeded,
-            keep_succeeded_for: self.keep_succeeded_for,
-            keep_dead: self.keep_dead,
-            keep_dead_for: self.keep_dead_for,
-            ..Settings::default()
-        }
-    }
+    /// When failed tasks are tried again, unless their producer said it: 5s, or 1s..10m to double from the first to the second,
+    /// or 1s..10m*4; TYPE=1s..10m is for one type. Each delay is drawn between half of that and all of it [default:
+    /// 4s..1h*4]
+    #[arg(long, value_name = "[TYPE=]TIME", value_parser = type_backoff)]
+    pub(super) backoff: Vec<TypeBackoff>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -256,28 +266,5 @@ mod tests {
     fn a_worker_logs_warnings_unless_told_otherwise() {
         let words = ["work", "--exec", "true", "--type", "a"];
         assert_eq!(Line::parse_from(words).work.log, LevelFilter::WARN);
-    }
-
-    #[test]
-    fn a_worker_keeps_what_a_queue_keeps_unless_told_otherwise() {
-        let settings = |more: &[&str]| {
-            let words = [&["work", "--exec", "true", "--type", "a"][..], more].concat();
-            Line::parse_from(words).work.settings()
-        };
-        assert_eq!(settings(&[]), Settings::default());
-        let told = [
-            "--keep-succeeded=1",
-            "--keep-succeeded-for=2s",
-            "--keep-dead=3",
-            "--keep-dead-for=4s",
-        ];
-        let expected = Settings {
-            keep_succeeded: 1,
-            keep_succeeded_for: Duration::from_secs(2),
-            keep_dead: 3,
-            keep_dead_for: Duration::from_secs(4),
-            ..Settings::default()
-        };
-        assert_eq!(settings(&told), expected);
     }
 }

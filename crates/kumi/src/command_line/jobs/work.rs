@@ -1,10 +1,13 @@
 //! `kumi jobs work --exec`: a worker whose handler is a program.
 
+use super::backoff;
 use super::failure::Failure;
 use super::log::Log;
 use super::options::WorkOptions;
 use crate::command_line::process::{self, Excess, OUTPUT_LIMIT};
-use kumi_jobs::{Context, Execution, Jobs, Options, Owner, TaskError, TaskHandler, Worker};
+use kumi_jobs::{
+    Backoff, Context, Execution, Jobs, Options, Owner, TaskError, TaskHandler, Worker,
+};
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,6 +37,7 @@ pub(super) async fn run(jobs: &Jobs, options: WorkOptions) -> Result<(), Failure
             task_type: task_type.clone(),
             command: command.clone(),
             time_limit: options.time_limit,
+            backoff: backoff::of_type(&options.backoff, task_type),
             error_limit: jobs.queue().settings().error_limit_bytes,
             log: log.clone(),
         });
@@ -63,6 +67,7 @@ struct Program {
     task_type: String,
     command: Arc<str>,
     time_limit: Option<Duration>,
+    backoff: Option<Backoff>,
     /// Bytes of standard error that a failed task keeps.
     error_limit: usize,
     log: Log,
@@ -75,7 +80,10 @@ impl TaskHandler<()> for Program {
 
     fn options(&self) -> Options {
         // A program cannot look at the sign to stop: it is killed when it comes.
-        let options = Options::new().cancel_grace(Duration::ZERO);
+        let mut options = Options::new().cancel_grace(Duration::ZERO);
+        if let Some(backoff) = self.backoff {
+            options = options.retry(backoff);
+        }
         match self.time_limit {
             Some(limit) => options.time_limit(limit),
             None => options,

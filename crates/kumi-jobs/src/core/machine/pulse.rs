@@ -1,0 +1,58 @@
+//! Gaps: times in which no worker could renew its lease, because the queue was away or its clock jumped. They are not
+//! charged to the workers.
+//!
+//! The pulse is when a program last did something. A worker with tasks renews its lease every second, so a longer silence
+//! means that the queue could not be reached, or that nobody holds a task, or that all who did crashed. After such a gap
+//! each lease lasts for its whole length from then on. Where scripts are far apart for another reason, such as idle
+//! workers that ask every 5 s, leases of crashed workers have to end nevertheless: a lease that was extended and not
+//! renewed is extended again only after a gap that is longer than any idle worker's wait, and only if the queue was in use
+//! since. `redis/lua/lib.lua` does the same.
+
+use super::super::id::Timestamp;
+use super::Machine;
+use std::time::Duration;
+
+/// How often a worker renews its lease.
+const RENEWAL: Duration = Duration::from_secs(1);
+
+/// The longest silence that is no gap: three renewals.
+const GAP: Duration = Duration::from_secs(3);
+
+/// The shortest gap that extends a lease again.
+const LONG_GAP: Duration = Duration::from_secs(10);
+
+/// How exact the pulse is.
+const PULSE: Duration = Duration::from_millis(500);
+
+impl Machine {
+    /// Notices a gap; before leases are looked at. What a program's own work does not need is no sign of life.
+    pub(super) fn beat(&mut self, now: Timestamp, is_alive: bool) {
+        let pulse = self.pulse;
+        let is_back = pulse.is_some_and(|pulse| pulse.since(now) > GAP);
+        let since = pulse.map(|pulse| now.since(pulse));
+        if is_back || since.is_none_or(|since| since > GAP) {
+            // Scripts that ran after a lease was extended show that its worker had the time to renew it.
+            let is_long = since.is_some_and(|since| since > LONG_GAP);
+            let used_at = pulse.filter(|_| is_long);
+            let mut is_extended = false;
+            for holder in self.owners.values_mut() {
+                let is_again = holder.extended_at.is_some_and(|extended| {
+                    used_at.is_none_or(|used_at| used_at < extended.after(RENEWAL))
+                });
+                if is_back || !is_again {
+                    let begun = holder.extended_at.unwrap_or(holder.renewed_at);
+                    holder.lease_end = now.after(holder.lease_end.since(begun));
+                    holder.renewed_at = holder.renewed_at.min(now);
+                    holder.extended_at = Some(now);
+                    is_extended = true;
+                }
+            }
+            if !is_extended && !is_alive {
+                return;
+            }
+        } else if !is_alive || since.is_some_and(|since| since < PULSE) {
+            return;
+        }
+        self.pulse = Some(now);
+    }
+}
