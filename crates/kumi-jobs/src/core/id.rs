@@ -173,9 +173,7 @@ impl Owner {
     /// If the name is not `[a-z0-9][a-z0-9.-]{0,62}`.
     pub fn new(name: &str) -> Result<Self, ParseIdError> {
         let name = Name::new(name).map_err(|InvalidName| ParseIdError::new(name, EXPECTED_NAME))?;
-        // They only have to differ from those of a worker of this name that starts in the same millisecond.
-        let random = getrandom::u64().unwrap_or_else(|_| fastrand::u64(..));
-        let life = Life::new(Timestamp::of_this_machine().as_ms(), random);
+        let life = Life::new(Timestamp::of_this_machine().as_ms(), crate::random::u64());
         Ok(Self(name.with_life(life)))
     }
 
