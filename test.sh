@@ -7,7 +7,7 @@
 # and Unix sockets only, and none is left behind. --quick leaves out what needs another build (the sanitizer, the fuzz
 # targets, the library by features, the workshop, packages of others, the documentation), kumi-bench and the tests that
 # mostly wait, and takes a sample of the seeds of the differential test. --full runs more seeds of simulations, 200 crashes
-# instead of 30, MUF over the slowest link, and each fuzz target for a minute.
+# instead of 30, MUF over the slowest link, 2 GB through TLS, and each fuzz target for a minute.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -28,8 +28,8 @@ for argument in "$@"; do
     esac
 done
 
-# How many seeds the simulations and the differential test run, how many crashes a server survives, and how long each fuzz
-# target runs.
+# How many seeds the simulations and the differential test run, how many crashes a server survives, how many bytes go through
+# TLS, and how long each fuzz target runs.
 if [[ $quick == yes ]]; then
     export KUMI_DIFF_ITERS=${KUMI_DIFF_ITERS:-1500}
 elif [[ $full == yes ]]; then
@@ -38,6 +38,7 @@ elif [[ $full == yes ]]; then
     export KUMI_CRASH_ROUNDS=${KUMI_CRASH_ROUNDS:-200}
     export KUMI_MUF_SLOW_LINK=${KUMI_MUF_SLOW_LINK:-1}
     export KUMI_MUF_MEMORY_SECONDS=${KUMI_MUF_MEMORY_SECONDS:-20}
+    export KUMI_TLS_BYTES=${KUMI_TLS_BYTES:-2000000000}
     : "${FUZZ_SECONDS:=60}"
 else
     export KUMI_SIM_LARGE_SEEDS=${KUMI_SIM_LARGE_SEEDS:-1}

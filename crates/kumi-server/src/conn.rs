@@ -98,6 +98,15 @@ impl Stream {
         };
     }
 
+    /// The system has announced that the socket can be read, or that the peer sends no more. Only TLS has to remember it:
+    /// every read of the others reads the socket.
+    #[inline]
+    pub(crate) fn note_readable(&mut self) {
+        if let Stream::Tls(stream) = self {
+            stream.note_readable();
+        }
+    }
+
     /// Whether bytes that were taken have not been given to the system yet. Only TLS keeps some.
     #[inline]
     pub(crate) fn has_unsent(&self) -> bool {

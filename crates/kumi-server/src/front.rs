@@ -396,6 +396,7 @@ impl Front {
         }
         conn.ended |= ready.ended || ready.broken;
         if ready.readable || conn.ended {
+            conn.stream.note_readable();
             self.serve(engine, key);
         }
     }

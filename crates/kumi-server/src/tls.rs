@@ -1,10 +1,12 @@
 //! TLS on a connection of the loop.
 //!
 //! rustls does no I/O here: ciphertext is read from the socket into a scratch buffer and handed to it, and what it has
-//! to send is written to the socket. Two things differ from a plain socket, and both are this module's to hide:
+//! to send is written to the socket. Three things differ from a plain socket, and all are this module's to hide:
 //!
 //! - Requests may wait inside rustls, or ciphertext here, with nothing left in the socket. No event announces them, so
 //!   [`TlsStream::receive`] says `full`, and the front reads again at its next turn.
+//! - A call of `receive` that finds such requests does not read the socket, so an event does not lead to a read. The event
+//!   is remembered ([`TlsStream::note_readable`]) until a read has emptied the socket.
 //! - Replies that were taken may wait as ciphertext. [`TlsStream::has_unsent`] says so, and the front watches the socket
 //!   until they are gone.
 
@@ -30,7 +32,8 @@ pub(crate) struct TlsStream {
     session: ServerConnection,
     /// Ciphertext that was read and that rustls had no room for.
     unprocessed: Vec<u8>,
-    /// The last read filled its buffer: the socket may hold more without announcing it.
+    /// The socket may hold more without announcing it: an event has come, or the last read filled its buffer. Only a read
+    /// that finds less than it has room for, or nothing, clears it: the system announces each arrival once.
     socket_has_more: bool,
     /// The peer has closed its side.
     closed: bool,
@@ -54,6 +57,12 @@ impl TlsStream {
 
     pub(crate) fn is_handshaking(&self) -> bool {
         self.session.is_handshaking()
+    }
+
+    /// The system has announced that the socket can be read.
+    #[inline]
+    pub(crate) fn note_readable(&mut self) {
+        self.socket_has_more = true;
     }
 
     /// One read of the socket, decrypted into the room that `input` has. `scratch` is an empty buffer with room.

@@ -159,6 +159,100 @@ fn requests_of_all_sizes_and_pipelines_go_both_ways() {
     );
 }
 
+/// Bytes of requests that go through TLS at random splits, by all connections; a soak sets more.
+const SPLIT_BYTES: usize = 48 << 20;
+/// Connections that send them at the same time, each beside one without TLS.
+const SPLIT_CONNECTIONS: usize = 4;
+
+/// A number from 1 to `most`, whose logarithm is uniform: as many bytes as kilobytes.
+fn log_uniform(rng: &mut fastrand::Rng, most: usize) -> usize {
+    let most = most as f64;
+    (most.powf(rng.f64()) as usize).clamp(1, most as usize)
+}
+
+/// Requests whose values have 1 byte to 1 MB, and their replies.
+fn random_pipeline(rng: &mut fastrand::Rng, keys: &str) -> (Vec<u8>, Vec<u8>) {
+    let (mut requests, mut replies) = (Vec::new(), Vec::new());
+    for _ in 0..rng.usize(1..=16) {
+        let mut value = vec![0; log_uniform(rng, 1 << 20)];
+        rng.fill(&mut value);
+        let bulk = [format!("${}\r\n", value.len()).as_bytes(), &value, b"\r\n"].concat();
+        if rng.u8(..) < 40 {
+            requests.extend(request(&[b"ECHO", &value[..]]));
+            replies.extend(bulk);
+            continue;
+        }
+        let key = format!("{keys}:{}", rng.u8(..8));
+        requests.extend(request(&[b"SET", key.as_bytes(), &value]));
+        replies.extend(b"+OK\r\n");
+        if rng.u8(..) < 40 {
+            requests.extend(request(&["GET", &key]));
+            replies.extend(bulk);
+        }
+    }
+    (requests, replies)
+}
+
+/// Encrypts bytes in records that end anywhere, and sends the ciphertext in pieces that end elsewhere.
+fn send_split(rng: &mut fastrand::Rng, client: &mut TlsClient, bytes: &[u8]) {
+    let (mut rest, mut ciphertext) = (bytes, Vec::new());
+    while !rest.is_empty() {
+        let most = log_uniform(rng, 100_000).min(rest.len());
+        let taken = client.stream.conn.writer().write(&rest[..most]).unwrap();
+        rest = &rest[taken..];
+        while client.stream.conn.wants_write() {
+            client.stream.conn.write_tls(&mut ciphertext).unwrap();
+        }
+        let mut from = 0;
+        while from < ciphertext.len() {
+            let to = ciphertext.len().min(from + log_uniform(rng, 200_000));
+            client.stream.sock.write_all(&ciphertext[from..to]).unwrap();
+            from = to;
+        }
+        ciphertext.clear();
+    }
+}
+
+#[test]
+fn random_splits_give_the_same_bytes_as_the_port_without_tls() {
+    let total = std::env::var("KUMI_TLS_BYTES").map_or(SPLIT_BYTES, |text| text.parse().unwrap());
+    let seed = std::env::var("KUMI_TLS_SEED").map_or_else(
+        |_| fastrand::Rng::new().u64(..),
+        |text| text.parse().unwrap(),
+    );
+    println!("KUMI_TLS_SEED={seed}");
+    let plain_port = free_port().to_string();
+    let server = TlsServer::start(&["--tls-auth-clients", "no", "--port", &plain_port]);
+    std::thread::scope(|scope| {
+        for number in 0..SPLIT_CONNECTIONS {
+            let (server, plain_port) = (&server, plain_port.parse().unwrap());
+            scope.spawn(move || {
+                let mut rng = fastrand::Rng::with_seed(seed.wrapping_add(number as u64));
+                let mut client = server.connect();
+                client.stream.sock.set_nodelay(true).unwrap();
+                let mut plain = Client::tcp(plain_port);
+                let mut sent = 0;
+                while sent < total / SPLIT_CONNECTIONS {
+                    let (requests, replies) = random_pipeline(&mut rng, &number.to_string());
+                    sent += requests.len();
+                    send_split(&mut rng, &mut client, &requests);
+                    client.expect(&replies);
+                    plain.send(&requests);
+                    plain.expect(&replies);
+                }
+                // It goes away in the middle of a request.
+                let (requests, _) = random_pipeline(&mut rng, &number.to_string());
+                send_split(&mut rng, &mut client, &requests[..requests.len() / 2]);
+            });
+        }
+    });
+    let mut last = server.connect();
+    common::eventually(
+        || last.line("INFO clients"),
+        |info| info.contains("connected_clients:1\r"),
+    );
+}
+
 #[test]
 fn a_slow_reader_gets_everything_and_others_are_served_meanwhile() {
     let server = TlsServer::start(&["--tls-auth-clients", "no"]);

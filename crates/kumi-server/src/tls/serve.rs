@@ -97,3 +97,6 @@ impl Front {
         self.tls_failures.log(now_ns, &client, reason);
     }
 }
+
+#[cfg(test)]
+mod tests;
