@@ -285,7 +285,13 @@ impl Session {
             Some(Blocked {
                 on: BlockedOn::Keys(wait),
                 ..
-            }) => wait.args.bytes() + wait.keys.iter().map(|key| key.len()).sum::<usize>(),
+            }) => {
+                let keys = wait
+                    .keys
+                    .iter()
+                    .map(|(key, wake)| key.len() + size_of_val(wake));
+                wait.args.bytes() + keys.sum::<usize>()
+            }
             _ => 0,
         };
         let texts = self.name.capacity() + self.lib_name.capacity() + self.lib_version.capacity();

@@ -38,7 +38,7 @@ pub(crate) use snapshot::FrozenDb;
 pub use snapshot::Piece;
 pub(crate) use tracking::{Invalidated, Tracking};
 pub(crate) use value::{NewValue, StringRef, Value, ValueRef};
-pub(crate) use waiters::{Ticket, Waiters, Wake};
+pub(crate) use waiters::{Held, Ticket, Waiters, Wake};
 pub(crate) use watch::Watchers;
 
 use crate::config::NotifyFlags;

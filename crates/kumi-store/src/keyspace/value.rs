@@ -17,7 +17,7 @@ use crate::types::{Members, Slices};
 use kumi_resp::{Args, SharedBytes};
 
 /// The type of a value, as TYPE names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum Type {
     String = 0,

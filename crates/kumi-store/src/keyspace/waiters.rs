@@ -4,43 +4,63 @@
 //! the command, transaction or script that changed it has ended. Which changes make a key ready is as in Redis, because
 //! that decides the order in which keys are served.
 
+//!
+//! Under each key the sessions are listed by what they wait for ([`Wake`]), because that decides whom a change serves: of
+//! thousands of consumers of one group the first takes the new entry, and nothing is left for the others. They are told
+//! apart by one look at the group, not by executing their commands.
+
 use super::value::Type;
 use crate::session::SessionKey;
+use crate::types::stream::StreamId;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::sync::Arc;
 
 /// A place in the order of waits; later waits have higher ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Ticket(u64);
 
-/// Which changes of a key end the wait for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a session waits for under one key. The order puts readers of a stream behind one another by their ids.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Wake {
     /// The key holds this type. Deletion and other types leave the session waiting.
     Holds(Type),
-    /// A new entry of the stream, or the loss of the key or of its type: a consumer group is lost with it, and the command
-    /// answers an error.
-    StreamOrLoss,
+    /// The stream has an entry behind this id. Deletion and other types leave the session waiting.
+    Behind(StreamId),
+    /// The stream has an entry that was not delivered to this group; or the key, its type or the group is lost, and the
+    /// command answers an error.
+    Group(Arc<[u8]>),
 }
 
 impl Wake {
     /// The type that the session waits for.
-    fn awaited(self) -> Type {
+    fn awaited(&self) -> Type {
         match self {
-            Wake::Holds(wanted) => wanted,
-            Wake::StreamOrLoss => Type::Stream,
+            Wake::Holds(wanted) => *wanted,
+            Wake::Behind(_) | Wake::Group(_) => Type::Stream,
         }
     }
 
     /// Whether the session is also served when the key is gone, or holds another type.
-    fn on_loss(self) -> bool {
-        self == Wake::StreamOrLoss
+    fn on_loss(&self) -> bool {
+        matches!(self, Wake::Group(_))
     }
+}
+
+/// What a key holds, as far as it matters to those who wait for it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Held {
+    Nothing,
+    Value(Type),
+    /// A stream, with the id of its last entry if it has any.
+    Stream(Option<StreamId>),
 }
 
 /// The sessions that wait for one key.
 #[derive(Debug, Default)]
 struct Queue {
-    sessions: BTreeMap<Ticket, SessionKey>,
+    /// By what they wait for, then in the order they came. Nothing empty is kept.
+    sessions: BTreeMap<Wake, BTreeMap<Ticket, SessionKey>>,
     /// How many of them are also served when the key is gone, or holds another type.
     on_loss: usize,
 }
@@ -91,25 +111,33 @@ impl Waiters {
         key: &[u8],
         ticket: Ticket,
         session: SessionKey,
-        wake: Wake,
+        wake: &Wake,
     ) {
         let queue = self.dbs.entry(db).or_default();
         let queue = queue.entry(key.into()).or_default();
+        let sessions = match queue.sessions.get_mut(wake) {
+            Some(sessions) => sessions,
+            None => queue.sessions.entry(wake.clone()).or_default(),
+        };
         // A command may name a key twice.
-        if queue.sessions.insert(ticket, session).is_none() {
+        if sessions.insert(ticket, session).is_none() {
             queue.on_loss += usize::from(wake.on_loss());
             self.by_type[wake.awaited() as usize] += 1;
         }
     }
 
     /// Takes a session off a key; `wake` is what it was added with.
-    pub(crate) fn remove(&mut self, db: usize, key: &[u8], ticket: Ticket, wake: Wake) {
+    pub(crate) fn remove(&mut self, db: usize, key: &[u8], ticket: Ticket, wake: &Wake) {
         let Some(keys) = self.dbs.get_mut(&db) else {
             return;
         };
         if let Some(queue) = keys.get_mut(key)
-            && queue.sessions.remove(&ticket).is_some()
+            && let Some(sessions) = queue.sessions.get_mut(wake)
+            && sessions.remove(&ticket).is_some()
         {
+            if sessions.is_empty() {
+                queue.sessions.remove(wake);
+            }
             queue.on_loss -= usize::from(wake.on_loss());
             self.by_type[wake.awaited() as usize] -= 1;
             if queue.sessions.is_empty() {
@@ -121,16 +149,46 @@ impl Waiters {
         }
     }
 
-    /// The first session that waits for a key with a place from `from` on and before `end`.
+    /// What sessions wait for under a key and may be served now, for what it holds. Whether a group has anything to
+    /// deliver is not known here.
+    pub(crate) fn served_by(&self, db: usize, key: &[u8], held: Held) -> Vec<Wake> {
+        let Some(queue) = self.dbs.get(&db).and_then(|keys| keys.get(key)) else {
+            return Vec::new();
+        };
+        let mut wakes = Vec::new();
+        match held {
+            Held::Value(held) => {
+                let wake = Wake::Holds(held);
+                wakes.extend(queue.sessions.contains_key(&wake).then_some(wake));
+            }
+            Held::Stream(Some(last)) => {
+                let readers = Wake::Behind(StreamId::MIN)..Wake::Behind(last);
+                wakes.extend(queue.sessions.range(readers).map(|(wake, _)| wake.clone()));
+            }
+            Held::Stream(None) | Held::Nothing => {}
+        }
+        if queue.on_loss > 0 {
+            let groups = (
+                Bound::Excluded(Wake::Behind(StreamId::MAX)),
+                Bound::Unbounded,
+            );
+            let groups = queue.sessions.range(groups).map(|(wake, _)| wake.clone());
+            wakes.extend(groups.filter(Wake::on_loss));
+        }
+        wakes
+    }
+
+    /// The first session that waits for this under a key, with a place from `from` on and before `end`.
     pub(crate) fn first(
         &self,
         db: usize,
         key: &[u8],
+        wake: &Wake,
         from: Ticket,
         end: Ticket,
     ) -> Option<(Ticket, SessionKey)> {
         let queue = self.dbs.get(&db)?.get(key)?;
-        let (&ticket, &session) = queue.sessions.range(from..end).next()?;
+        let (&ticket, &session) = queue.sessions.get(wake)?.range(from..end).next()?;
         Some((ticket, session))
     }
 

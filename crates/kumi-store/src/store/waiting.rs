@@ -3,7 +3,8 @@
 //! A command that finds nothing to take leaves its session waiting for its keys. When a command
 //! changes one of them, the waiting commands are executed again, first come first served, after the
 //! command, transaction or script that made the key ready: [`Store::serve_ready`]. A command that
-//! still finds nothing keeps its place and its deadline. It is shown to MONITOR once, when it first
+//! still finds nothing keeps its place and its deadline. A command that can find nothing is not executed: of those that wait
+//! with one consumer group, the rest stay where they are as soon as the group has read everything. It is shown to MONITOR once, when it first
 //! runs, and counted once, when it ends.
 //!
 //! Deadlines are on the steady clock, so that a wait neither stretches nor ends when the wall clock
@@ -12,11 +13,14 @@
 use crate::command::{CommandId, flag};
 use crate::ctx::Ctx;
 use crate::host::Host;
-use crate::keyspace::{Entry, Look, Ticket, Type, Wake};
+use crate::keyspace::{Entry, Held, Keys, Look, Ticket, Type, Wake};
 use crate::output::Outputs;
 use crate::session::{Blocked, BlockedOn, SessionKey};
 use crate::store::{Effect, Flow, Store};
+use crate::types::stream::Stream;
 use kumi_resp::{Args, OwnedArgs, Protocol};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 /// A command that waits for one of its keys.
 #[derive(Debug)]
@@ -24,8 +28,8 @@ pub(crate) struct KeyWait {
     pub(crate) id: CommandId,
     pub(crate) args: OwnedArgs,
     pub(crate) db: usize,
-    pub(crate) keys: Vec<Box<[u8]>>,
-    pub(crate) wake: Wake,
+    /// The keys, and what it waits for under each.
+    pub(crate) keys: Vec<(Box<[u8]>, Wake)>,
     /// Its place among those that wait for the same keys.
     ticket: Ticket,
 }
@@ -41,8 +45,7 @@ impl Ctx<'_> {
     pub(crate) fn block_on_keys<'k>(
         &mut self,
         args: Args<'_>,
-        keys: impl IntoIterator<Item = &'k [u8]>,
-        wake: Wake,
+        keys: impl IntoIterator<Item = (&'k [u8], Wake)>,
         timeout_ms: u64,
     ) {
         if self.resumed {
@@ -64,8 +67,10 @@ impl Ctx<'_> {
                 id,
                 args: args.to_owned(),
                 db: self.db,
-                keys: keys.into_iter().map(Box::from).collect(),
-                wake,
+                keys: keys
+                    .into_iter()
+                    .map(|(name, wake)| (Box::from(name), wake))
+                    .collect(),
                 ticket,
             })),
             until_ns,
@@ -78,8 +83,8 @@ impl Store {
     pub(crate) fn block(&mut self, key: SessionKey, blocked: Blocked) {
         if let BlockedOn::Keys(wait) = &blocked.on {
             let waiters = &mut self.keyspace.waiters;
-            for name in &wait.keys {
-                waiters.add(wait.db, name, wait.ticket, key, wait.wake);
+            for (name, wake) in &wait.keys {
+                waiters.add(wait.db, name, wait.ticket, key, wake);
             }
         }
         self.clients.block(key, blocked);
@@ -103,8 +108,8 @@ impl Store {
         self.clients.forget_wait(key, blocked);
         if let BlockedOn::Keys(wait) = &blocked.on {
             let waiters = &mut self.keyspace.waiters;
-            for name in &wait.keys {
-                waiters.remove(wait.db, name, wait.ticket, wait.wake);
+            for (name, wake) in &wait.keys {
+                waiters.remove(wait.db, name, wait.ticket, wake);
             }
         }
     }
@@ -211,35 +216,81 @@ impl Store {
     ) -> bool {
         let mut all = true;
         // A session that begins to wait meanwhile is not served in this turn.
-        let (mut from, end) = (Ticket::default(), self.keyspace.waiters.ticket());
-        let mut held = self.type_held(db, name);
-        while held.is_some() || self.keyspace.waiters.has_on_loss(db, name) {
-            let next = self.keyspace.waiters.first(db, name, from, end);
-            let Some((ticket, key)) = next else {
-                break;
-            };
-            from = ticket.next();
-            let Some(id) = self.woken(key, db, held) else {
-                continue;
-            };
-            if reads_only && self.index.get(id).row.flags & flag::WRITE != 0 {
-                all = false;
+        let end = self.keyspace.waiters.ticket();
+        let held = self.held(db, name);
+        // The next session of each kind of wait, the one that came first on top.
+        let mut next = BinaryHeap::new();
+        for wake in self.keyspace.waiters.served_by(db, name, held) {
+            let first = (Ticket::default(), end);
+            self.push_next(&mut next, (db, name), wake, first);
+        }
+        while let Some(Reverse((ticket, wake, key))) = next.pop() {
+            // What was served before may have taken everything.
+            if !self.may_serve(db, name, &wake) {
                 continue;
             }
-            self.execute_again(key, outputs, host);
-            held = self.type_held(db, name);
+            let command = self.waiting_command(key, db);
+            match command {
+                Some(id) if reads_only && self.index.get(id).row.flags & flag::WRITE != 0 => {
+                    all = false;
+                }
+                Some(_) => self.execute_again(key, outputs, host),
+                None => {}
+            }
+            self.push_next(&mut next, (db, name), wake, (ticket.next(), end));
         }
         all
     }
 
-    fn type_held(&mut self, db: usize, name: &[u8]) -> Option<Type> {
-        let mut keys = self.keyspace.keys(db, self.now.unix_ms(), false);
-        keys.look(name, Look::Quiet).map(Entry::type_of)
+    /// Lists the first session that waits for this under a key, with a place in the given range.
+    fn push_next(
+        &self,
+        next: &mut BinaryHeap<Reverse<(Ticket, Wake, SessionKey)>>,
+        (db, name): (usize, &[u8]),
+        wake: Wake,
+        (from, end): (Ticket, Ticket),
+    ) {
+        if let Some((ticket, key)) = self.keyspace.waiters.first(db, name, &wake, from, end) {
+            next.push(Reverse((ticket, wake, key)));
+        }
     }
 
-    /// The command of a session that still waits for a key of this database, if what the key holds now is what it waits
-    /// for.
-    fn woken(&self, key: SessionKey, db: usize, held: Option<Type>) -> Option<CommandId> {
+    fn held(&mut self, db: usize, name: &[u8]) -> Held {
+        let mut keys = self.keyspace.keys(db, self.now.unix_ms(), false);
+        let Some(held) = keys.look(name, Look::Quiet).map(Entry::type_of) else {
+            return Held::Nothing;
+        };
+        match held {
+            Type::Stream => Held::Stream(view_stream(&mut keys, name).and_then(Stream::top_id)),
+            held => Held::Value(held),
+        }
+    }
+
+    /// Whether a key still holds what is waited for.
+    fn may_serve(&mut self, db: usize, name: &[u8], wake: &Wake) -> bool {
+        let mut keys = self.keyspace.keys(db, self.now.unix_ms(), false);
+        match wake {
+            Wake::Holds(wanted) => {
+                let entry = keys.look(name, Look::Quiet);
+                entry.is_some_and(|entry| entry.type_of() == *wanted)
+            }
+            Wake::Behind(id) => {
+                let last = view_stream(&mut keys, name).and_then(Stream::top_id);
+                last.is_some_and(|last| last > *id)
+            }
+            Wake::Group(group) => {
+                let Some(stream) = view_stream(&mut keys, name) else {
+                    return true;
+                };
+                let last = stream.top_id();
+                let group = stream.group(group);
+                group.is_none_or(|group| last.is_some_and(|last| last > group.last_id()))
+            }
+        }
+    }
+
+    /// The command of a session that still waits for a key of this database.
+    fn waiting_command(&self, key: SessionKey, db: usize) -> Option<CommandId> {
         let session = self
             .clients
             .sessions
@@ -252,11 +303,7 @@ impl Store {
             return None;
         };
         debug_assert_eq!(wait.db, db, "waiters are listed under their database");
-        let woken = match wait.wake {
-            Wake::StreamOrLoss => true,
-            Wake::Holds(wanted) => held == Some(wanted),
-        };
-        woken.then_some(wait.id)
+        Some(wait.id)
     }
 
     /// Executes the command a session waits with. If it finds nothing, the session goes on waiting.
@@ -286,4 +333,9 @@ impl Store {
             }
         }
     }
+}
+
+fn view_stream<'k>(keys: &'k mut Keys<'_>, name: &[u8]) -> Option<&'k Stream> {
+    let stream = keys.view::<Box<Stream>>(name, Look::Quiet).ok()?;
+    stream.flatten()
 }

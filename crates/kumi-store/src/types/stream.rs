@@ -111,6 +111,11 @@ impl Stream {
         self.first_id
     }
 
+    /// The id of the last live entry.
+    pub(crate) fn top_id(&self) -> Option<StreamId> {
+        self.last().map(|entry| entry.id())
+    }
+
     pub(crate) fn max_deleted_id(&self) -> StreamId {
         self.max_deleted_id
     }

@@ -88,6 +88,6 @@ pub(super) fn blmpop(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 }
 
 fn wait(ctx: &mut Ctx<'_>, args: Args<'_>, keys: Range<usize>, timeout_ms: u64) {
-    let names = keys.map(|at| &args[at]);
-    ctx.block_on_keys(args, names, Wake::Holds(Type::List), timeout_ms);
+    let names = keys.map(|at| (&args[at], Wake::Holds(Type::List)));
+    ctx.block_on_keys(args, names, timeout_ms);
 }

@@ -126,6 +126,6 @@ fn wait(ctx: &mut Ctx<'_>, args: Args<'_>, keys: Range<usize>, timeout_ms: u64) 
     if !ctx.may_block() {
         return ctx.reply.null_array();
     }
-    let names = keys.map(|at| &args[at]);
-    ctx.block_on_keys(args, names, Wake::Holds(Type::SortedSet), timeout_ms);
+    let names = keys.map(|at| (&args[at], Wake::Holds(Type::SortedSet)));
+    ctx.block_on_keys(args, names, timeout_ms);
 }

@@ -2,8 +2,8 @@
 //! for them.
 //!
 //! A command that waits with `$` waits with the id that it stands for, because it is executed again later. XREAD waits
-//! for streams alone. XREADGROUP is executed again whatever happens to its keys: its groups are lost with them, and then
-//! it answers an error.
+//! for streams alone. XREADGROUP is executed again when its group has something to read, and when the group is lost with its
+//! key: then it answers an error.
 
 use super::propagate::{self, Claimed as Record};
 use super::{INVALID_ID, answer, at_most, consumer_of, no_group, strict_id, view};
@@ -11,10 +11,11 @@ use crate::cmd::parse::{block_ms, integer};
 use crate::config::NotifyFlags;
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::{Edit, Look, Missing, Type, Wake};
+use crate::keyspace::{Edit, Look, Missing, Wake};
 use crate::reply::{Deferred, Reply};
 use crate::types::stream::{Delivery, Stream, StreamId};
 use kumi_resp::{Args, OwnedArgs};
+use std::sync::Arc;
 
 /// What XREAD or XREADGROUP is asked for.
 struct Read<'a> {
@@ -283,25 +284,37 @@ impl<'a> Read<'a> {
             ctx.reply.null_array();
             return Ok(());
         };
-        let wake = match self.group {
-            Some(_) => Wake::StreamOrLoss,
-            None => Wake::Holds(Type::Stream),
-        };
-        let keys = self.streams().map(|(key, _)| key);
-        if self.streams().all(|(_, id)| id != b"$") {
-            ctx.block_on_keys(self.args, keys, wake, timeout_ms);
+        if let Some((group, _)) = self.group {
+            let group: Arc<[u8]> = group.into();
+            let keys = self
+                .streams()
+                .map(|(key, _)| (key, Wake::Group(group.clone())));
+            ctx.block_on_keys(self.args, keys, timeout_ms);
             return Ok(());
         }
-        let mut words: Vec<Vec<u8>> = self.args.iter().map(<[u8]>::to_vec).collect();
+        let mut words: Vec<Vec<u8>> = Vec::new();
+        let mut keys = Vec::with_capacity(self.streams);
         for (index, (key, id)) in self.streams().enumerate() {
-            if id == b"$" {
-                let last_id = view(&mut ctx.keys(), key, Look::Quiet)?.map(Stream::last_id);
-                let text = last_id.unwrap_or(StreamId::MIN).text();
-                words[self.first + self.streams + index] = text.to_vec();
-            }
+            let behind = match StreamId::parse(id, 0) {
+                Some(behind) => behind,
+                None => {
+                    let last_id = view(&mut ctx.keys(), key, Look::Quiet)?.map(Stream::last_id);
+                    let last_id = last_id.unwrap_or(StreamId::MIN);
+                    if words.is_empty() {
+                        words = self.args.iter().map(<[u8]>::to_vec).collect();
+                    }
+                    words[self.first + self.streams + index] = last_id.text().to_vec();
+                    last_id
+                }
+            };
+            keys.push((key, Wake::Behind(behind)));
         }
-        let args = OwnedArgs::from_slices(&words);
-        ctx.block_on_keys(args.as_args(), keys, wake, timeout_ms);
+        if words.is_empty() {
+            ctx.block_on_keys(self.args, keys, timeout_ms);
+        } else {
+            let args = OwnedArgs::from_slices(&words);
+            ctx.block_on_keys(args.as_args(), keys, timeout_ms);
+        }
         Ok(())
     }
 }

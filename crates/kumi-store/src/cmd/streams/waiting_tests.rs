@@ -1,7 +1,7 @@
 //! Clients that wait for streams.
 
 use crate::session::SessionKey;
-use crate::store::Flow;
+use crate::store::{Effect, Flow};
 use crate::testing::Lab;
 
 const WRONG_TYPE: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n";
@@ -53,6 +53,84 @@ fn all_readers_get_a_new_entry_and_one_consumer_of_each_group() {
     assert_eq!(lab.received(second), read("3-3"));
     assert_eq!(lab.store.clients.blocked, 0);
     assert!(lab.store.keyspace.waiters.is_empty());
+}
+
+/// How often commands have looked for a key.
+fn looks(lab: &mut Lab) -> u64 {
+    let info = lab.run("INFO stats");
+    let field = |name: &str| -> u64 {
+        let value = info.lines().find_map(|line| line.strip_prefix(name));
+        value
+            .expect("INFO has the field")
+            .parse()
+            .expect("a number")
+    };
+    field("keyspace_hits:") + field("keyspace_misses:")
+}
+
+#[test]
+fn an_entry_executes_the_commands_alone_that_it_serves() {
+    const WAITERS: usize = 500;
+    let mut lab = Lab::new();
+    lab.run("XGROUP CREATE s g $ MKSTREAM");
+    lab.run("XGROUP CREATE s h $");
+    let consumers: Vec<_> = (0..WAITERS)
+        .map(|_| waiter(&mut lab, "XREADGROUP GROUP g c BLOCK 0 STREAMS s >"))
+        .collect();
+    let other = waiter(&mut lab, "XREADGROUP GROUP h c BLOCK 0 STREAMS s >");
+    // Readers that wait for entries far behind.
+    let readers: Vec<_> = (0..WAITERS)
+        .map(|number| waiter(&mut lab, &format!("XREAD BLOCK 0 STREAMS s 1000-{number}")))
+        .collect();
+    let before = looks(&mut lab);
+    lab.run("XADD s 2-2 f v");
+    assert_eq!(lab.received(consumers[0]), read("2-2"));
+    assert_eq!(lab.received(other), read("2-2"));
+    assert!(looks(&mut lab) - before < 10, "two commands were executed");
+    // What is added and removed in one go serves nobody, and executes nothing.
+    let before = looks(&mut lab);
+    lab.run("MULTI");
+    lab.run("XADD s 3-3 f v");
+    lab.run("XDEL s 3-3");
+    lab.run("EXEC");
+    assert!(looks(&mut lab) - before < 10, "nothing is to be had");
+    lab.run("XADD s 1000-250 f v");
+    assert_eq!(lab.received(consumers[1]), read("1000-250"));
+    assert_eq!(lab.received(consumers[2]), "");
+    for (number, reader) in readers.into_iter().enumerate() {
+        let expected = if number < 250 {
+            read("1000-250")
+        } else {
+            String::new()
+        };
+        assert_eq!(lab.received(reader), expected, "{number}");
+    }
+}
+
+#[test]
+fn readers_and_consumers_of_one_stream_are_served_in_the_order_they_came() {
+    let mut lab = Lab::new();
+    lab.run("XGROUP CREATE s g $ MKSTREAM");
+    let lines = [
+        "XREAD BLOCK 0 STREAMS s 5-0",
+        "XREADGROUP GROUP g a BLOCK 0 STREAMS s >",
+        "XREAD BLOCK 0 STREAMS s 0",
+        "XREADGROUP GROUP g b BLOCK 0 STREAMS s >",
+        "XREAD BLOCK 0 STREAMS s 3-0",
+        // A key that is named twice is one place in the order.
+        "XREAD BLOCK 0 STREAMS s s 1-0 2-0",
+    ];
+    let clients = lines.map(|line| waiter(&mut lab, line));
+    lab.run("XADD s 9-9 f v");
+    let effects = lab.effects().into_iter();
+    let resumes = effects.filter_map(|effect| match effect {
+        Effect::Resume(key) => Some(key),
+        _ => None,
+    });
+    let resumed: Vec<_> = resumes.collect();
+    let expected = [0, 1, 2, 4, 5].map(|at| clients[at]);
+    assert_eq!(resumed, expected);
+    assert_eq!(lab.received(clients[3]), "");
 }
 
 #[test]
