@@ -82,6 +82,23 @@ impl<'a> Call<'a> {
         self.vm.reserve_memory(bytes)
     }
 
+    /// Works while a buffer of the host, of this many bytes, counts as memory of the state.
+    pub fn holding<T>(
+        &mut self,
+        bytes: usize,
+        work: impl FnOnce(&mut Call<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let (args, first_result) = (self.args, self.first_result);
+        self.vm.holding(bytes, |vm| {
+            let mut call = Call {
+                vm,
+                args,
+                first_result,
+            };
+            work(&mut call)
+        })
+    }
+
     /// Charges work of the host, in instructions, so that [`Host::interrupt`](crate::Host::interrupt) is called in time.
     pub fn spend(&mut self, work: usize) {
         self.vm.spend(work);

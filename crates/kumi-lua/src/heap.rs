@@ -26,6 +26,12 @@ pub(crate) mod color {
 
 /// Slots a slab keeps when it has fewer objects.
 const SLOTS_KEPT: usize = 1024;
+/// A slab or table of this many bytes is looked at before it grows: for a moment it is there twice.
+pub(crate) const LARGE: usize = 1 << 20;
+/// Blocks of this many bytes are whole pages of their own.
+const HUGE: usize = 16 << 20;
+/// Bytes that may be allocated between two looks at the memory limit.
+pub(crate) const CHECK_BYTES: usize = 4 << 20;
 
 /// Objects of one kind; a freed index is given out again.
 #[derive(Debug)]
@@ -49,10 +55,39 @@ impl<T> Slab<T> {
                 at
             }
             None => {
+                if self.items.len() == self.items.capacity() {
+                    self.grow();
+                }
                 self.items.push(item);
                 (self.items.len() - 1) as u32
             }
         }
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        self.items.reserve_exact(self.growth());
+    }
+
+    /// Slots that are added when the slab is full: it doubles, a large one grows by a quarter.
+    fn growth(&self) -> usize {
+        let slots = self.items.capacity();
+        if slots * size_of::<T>() < LARGE {
+            slots.max(4)
+        } else {
+            slots / 4
+        }
+    }
+
+    /// Bytes that the slab allocates before the next look at the limit, if it is nearly full: the old slots are there
+    /// until the new ones are filled.
+    fn demand(&self) -> usize {
+        let slots = self.items.capacity();
+        let left = slots - self.items.len() + self.free.len();
+        if slots * size_of::<T>() < LARGE || left * size_of::<T>() > CHECK_BYTES {
+            return 0;
+        }
+        (slots + self.growth()) * size_of::<T>()
     }
 
     /// Cuts free slots off the end and gives their memory back. The lowest free slots are used first from now on, so
@@ -147,6 +182,8 @@ pub(crate) struct Heap {
     pub(crate) bytes: usize,
     /// The account at which the collector works next.
     pub(crate) threshold: usize,
+    /// Bytes of strings and tables that were freed since the host was last told.
+    pub(crate) freed: usize,
     /// The white given to new objects.
     pub(crate) white: u8,
     /// Objects whose contents are yet to be marked.
@@ -177,6 +214,7 @@ impl Heap {
             interned: 0,
             bytes: 0,
             threshold: 0,
+            freed: 0,
             white: color::WHITE0,
             gray: Vec::new(),
             gray_again: Vec::new(),
@@ -207,7 +245,7 @@ impl Heap {
     }
 
     fn add_long(&mut self, bytes: Box<[u8]>) -> Str {
-        self.bytes += STRING_OVERHEAD + bytes.len();
+        self.bytes += STRING_OVERHEAD + block_bytes(bytes.len());
         let id = self.strings.add(StrEntry {
             bytes,
             hash: 0,
@@ -222,7 +260,7 @@ impl Heap {
     }
 
     fn add_short(&mut self, bytes: Box<[u8]>, hash: u32) -> Str {
-        self.bytes += STRING_OVERHEAD + bytes.len();
+        self.bytes += STRING_OVERHEAD + block_bytes(bytes.len());
         let id = self.strings.add(StrEntry {
             bytes,
             hash,
@@ -305,10 +343,34 @@ impl Heap {
             + self.buckets.len() * size_of::<u32>()
     }
 
+    /// Bytes that the state has allocated.
+    pub(crate) fn total(&self) -> usize {
+        self.bytes + self.spare_bytes()
+    }
+
+    /// [`Heap::total`], and what is allocated before the next look at the limit because something is nearly full.
+    pub(crate) fn demand(&self) -> usize {
+        let mut demand = self.total()
+            + self.strings.demand()
+            + self.tables.demand()
+            + self.funcs.demand()
+            + self.upvals.demand()
+            + self.protos.demand()
+            + self.users.demand()
+            + self.threads.demand();
+        let buckets = self.buckets.len();
+        if buckets * size_of::<u32>() >= LARGE && self.interned >= buckets / 8 * 7 {
+            demand += buckets * 2 * size_of::<u32>();
+        }
+        demand
+    }
+
     /// Frees a string; called by the sweep.
     pub(crate) fn free_string(&mut self, at: u32) {
         let entry = &mut self.strings.items[at as usize];
-        self.bytes -= STRING_OVERHEAD + entry.bytes.len();
+        let block = block_bytes(entry.bytes.len());
+        self.bytes -= STRING_OVERHEAD + block;
+        self.freed += block;
         entry.mark = color::FREE;
         entry.bytes = Box::default();
         if entry.interned {
@@ -495,6 +557,22 @@ impl Heap {
     }
 }
 
+/// Bytes of the block that an allocator gives for `len` bytes: eight sizes between two powers of two, whole pages for
+/// large ones.
+#[inline]
+pub(crate) fn block_bytes(len: usize) -> usize {
+    const PAGE: usize = 4096;
+    match len {
+        0 => 0,
+        1..=64 => len.next_multiple_of(8),
+        65..HUGE => {
+            let step = 1 << (usize::BITS - 4 - (len - 1).leading_zeros());
+            len.next_multiple_of(step)
+        }
+        _ => len.next_multiple_of(PAGE),
+    }
+}
+
 pub(crate) fn func_bytes(closure: &Closure) -> usize {
     FUNC_OVERHEAD
         + match closure {
@@ -534,6 +612,27 @@ mod tests {
         let table = heap.table(0, 0);
         heap.raw_set(table, Value::Str(a), Value::Bool(true));
         assert!(heap.raw_get(table, Value::Str(b)).same(Value::Bool(true)));
+    }
+
+    #[test]
+    fn a_block_is_at_most_an_eighth_larger_than_what_it_holds() {
+        for (len, block) in [
+            (0, 0),
+            (1, 8),
+            (64, 64),
+            (65, 72),
+            (100, 104),
+            (128, 128),
+            (129, 144),
+            (1000, 1024),
+            (1_048_577, 1_179_648),
+            (100_000_000, 100_003_840),
+        ] {
+            assert_eq!(block_bytes(len), block, "{len}");
+        }
+        for len in (64..100_000_000).step_by(99_991) {
+            assert!(block_bytes(len) - len <= len / 8 + 1, "{len}");
+        }
     }
 
     #[test]

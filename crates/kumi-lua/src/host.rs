@@ -9,10 +9,13 @@ pub trait Host {
     fn call(&mut self, function: u32, call: &mut Call<'_>) -> Result<(), Error>;
 
     /// Called after every [`Limits::hook_interval`] instructions, and as often from inside library functions that work
-    /// long. An error ends the script; `pcall` does not catch it.
+    /// long and from the compiler. An error ends the script; `pcall` does not catch it.
     fn interrupt(&mut self) -> Result<(), String> {
         Ok(())
     }
+
+    /// Called when much memory was freed: an allocator that keeps it may be asked to give it back.
+    fn memory_freed(&mut self) {}
 }
 
 /// A host without functions whose scripts are never interrupted.
@@ -26,7 +29,8 @@ impl Host for () {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Bytes of all objects of the state; more raises `not enough memory`.
+    /// Bytes that the state may have allocated, with garbage, free slots and the buffers of library functions; more
+    /// raises `not enough memory`.
     pub memory_bytes: usize,
     /// Instructions between calls of [`Host::interrupt`].
     pub hook_interval: i64,

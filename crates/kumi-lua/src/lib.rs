@@ -21,6 +21,7 @@ mod compile;
 mod heap;
 mod host;
 mod libs;
+mod meter;
 mod number;
 mod pattern;
 mod printf;

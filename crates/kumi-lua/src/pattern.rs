@@ -2,34 +2,12 @@
 //! one entry, so the depth is bounded by the pattern's length and the thread's stack is not used. Every step is charged
 //! to a [`Meter`], so that the host can interrupt a match that takes exponential time.
 
-use crate::host::Host;
+use crate::meter::Meter;
 use crate::vm::{Error, ErrorKind, Result};
 
 pub(crate) const MAX_CAPTURES: usize = 32;
 /// Bytes of a set that one unit of work pays for.
 const SET_BYTES: usize = 16;
-
-/// Charges work to the budget of the running script.
-pub(crate) struct Meter<'a> {
-    pub(crate) fuel: &'a mut i64,
-    pub(crate) interval: i64,
-    pub(crate) host: &'a mut dyn Host,
-}
-
-impl Meter<'_> {
-    #[inline]
-    pub(crate) fn burn(&mut self, work: usize) -> Result<()> {
-        *self.fuel -= work as i64;
-        if *self.fuel < 0 {
-            *self.fuel = self.interval;
-            return self
-                .host
-                .interrupt()
-                .map_err(|reason| Error::from(ErrorKind::Interrupted(reason)));
-        }
-        Ok(())
-    }
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Length {

@@ -1,7 +1,6 @@
 //! The state a host holds: loading chunks, running functions, reading results.
 
-use crate::compile::{self, CompileError as Failure};
-use crate::heap::{Closure, LuaClosure};
+use crate::compile::CompileError as Failure;
 use crate::host::{Host, Limits};
 use crate::value::{TableId, Value};
 use crate::vm::{Error, ErrorKind, Native, Vm, stack_address};
@@ -18,7 +17,8 @@ pub struct Function {
     pin: usize,
 }
 
-/// A chunk that is not valid Lua; the state is unchanged.
+/// A chunk that is not valid Lua, needs too much memory, or took so long that the host ended its compilation. The state is
+/// unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompileError {
     /// Lua's message with chunk name and line.
@@ -88,20 +88,39 @@ impl Lua {
 
     /// Compiles a chunk. The name is shown in messages: `@user_script` gives `user_script:1:`.
     pub fn load(&mut self, name: &str, source: &[u8]) -> Result<Function, CompileError> {
+        self.load_for(&mut (), name, source)
+    }
+
+    /// [`Lua::load`] with a host whose [`Host::interrupt`] is called while a long chunk is compiled. An error of it ends
+    /// the compilation.
+    pub fn load_for(
+        &mut self,
+        host: &mut dyn Host,
+        name: &str,
+        source: &[u8],
+    ) -> Result<Function, CompileError> {
         let floor = self.floor();
-        let proto = compile::compile(&mut self.vm.heap, source, name.as_bytes(), 0, floor)
-            .map_err(|error| CompileError {
-                message: match error {
-                    Failure::Syntax(message) => message,
-                    Failure::StackExhausted => b"chunk has too many syntax levels".to_vec(),
+        let vm = &mut self.vm;
+        (vm.stack_floor, vm.depth, vm.fuel) = (floor, 0, vm.limits.hook_interval);
+        // Garbage that earlier scripts left is collected now if room is short.
+        let reserved = vm.reserve_memory(source.len());
+        let name = vm.heap.string(name.as_bytes());
+        let compiled = match reserved {
+            Ok(()) => vm.compile(host, source, name),
+            Err(_) => Err(Failure::Memory),
+        };
+        match compiled {
+            Ok(function) => Ok(vm.pin(Value::Function(function))),
+            Err(failure) => Err(CompileError {
+                message: match failure.text() {
+                    Ok(text) => text,
+                    Err(error) => match *error.0 {
+                        ErrorKind::Interrupted(reason) => reason.into_bytes(),
+                        _ => b"compilation failed".to_vec(),
+                    },
                 },
-            })?;
-        let closure = Closure::Lua(LuaClosure {
-            proto,
-            upvals: Box::default(),
-        });
-        let function = self.vm.heap.function(closure, self.vm.globals);
-        Ok(self.vm.pin(Value::Function(function)))
+            }),
+        }
     }
 
     fn floor(&self) -> usize {
@@ -244,7 +263,7 @@ impl Lua {
 
     /// Bytes of all objects, and of the room for more that is allocated.
     pub fn memory_bytes(&self) -> usize {
-        self.vm.heap.bytes + self.vm.heap.spare_bytes()
+        self.vm.heap.total()
     }
 
     /// Collects all garbage at once and gives its memory back. Values the host holds must be pinned or reachable from

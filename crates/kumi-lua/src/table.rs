@@ -70,6 +70,15 @@ impl Table {
         self.array.len() * ARRAY_SLOT_BYTES + self.nodes.len() * NODE_BYTES
     }
 
+    /// Bytes that both parts get if the next new key does not fit; they are there beside the old ones for a moment.
+    pub(crate) fn growth_bytes(&self) -> usize {
+        if self.last_free > 0 {
+            0
+        } else {
+            self.bytes() * 2
+        }
+    }
+
     pub(crate) fn array(&self) -> &[Value] {
         &self.array
     }

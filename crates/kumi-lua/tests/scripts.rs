@@ -260,6 +260,102 @@ fn an_interrupt_is_not_caught() {
     }
 }
 
+/// Counts how often it is asked, and never ends a script.
+#[derive(Default)]
+struct Patient {
+    interrupts: usize,
+}
+
+impl Host for Patient {
+    fn call(&mut self, _: u32, call: &mut Call<'_>) -> Result<(), Error> {
+        Err(call.error("no such host function"))
+    }
+
+    fn interrupt(&mut self) -> Result<(), String> {
+        self.interrupts += 1;
+        Ok(())
+    }
+}
+
+#[test]
+fn the_compiler_and_straight_code_ask_the_host_as_often_as_loops_do() {
+    let mut limits = Limits::default();
+    limits.hook_interval = 10_000;
+    let mut lua = Lua::redis(limits);
+    for (source, least) in [
+        // The compiler: many tokens, one long token of each kind, and lists of jumps that are walked again and again.
+        ("loadstring(('x = 1 '):rep(1e5))", 50),
+        ("loadstring('--[[' .. ('x'):rep(1e6) .. ']]')", 50),
+        ("loadstring('--' .. ('x'):rep(1e6))", 50),
+        ("loadstring(' return [[' .. ('x'):rep(1e6) .. ']]')", 50),
+        ("loadstring('return \"' .. ('x'):rep(1e6) .. '\"')", 50),
+        ("loadstring('return 1' .. ('0'):rep(1e6))", 50),
+        ("loadstring((' '):rep(1e6))", 50),
+        (
+            "loadstring('if x then ' .. ('elseif x then '):rep(3000) .. 'end')",
+            300,
+        ),
+        (
+            "loadstring('while x do ' .. ('if x then break end '):rep(3000) .. 'end')",
+            300,
+        ),
+        // The run loop: instructions without a jump or a call, in one long function, and in short ones that are called,
+        // fail, or are left for ever.
+        (
+            "local f = loadstring('local x ' .. ('x = {} '):rep(1e5)) for i = 1, 20 do f() end",
+            250,
+        ),
+        (
+            "local f = loadstring('local x ' .. ('x = 1 '):rep(1e4)) for i = 1, 200 do f() end",
+            150,
+        ),
+        (
+            "local f = loadstring('local x ' .. ('x = 1 '):rep(1e4) .. 'x()') for i = 1, 200 do pcall(f) end",
+            150,
+        ),
+        (
+            "local f = loadstring('local x ' .. ('x = 1 '):rep(1e4) .. 'x()') for i = 1, 200 do coroutine.resume(coroutine.create(f)) end",
+            150,
+        ),
+        (
+            "local f = loadstring('local x ' .. ('x = 1 '):rep(1e4) .. 'coroutine.yield()') for i = 1, 200 do coroutine.wrap(f)() end",
+            150,
+        ),
+    ] {
+        let mut host = Patient::default();
+        let script = lua
+            .load("@user_script", source.as_bytes())
+            .expect("it compiles");
+        lua.call(&mut host, &script, &[]).expect("it ends");
+        assert!(
+            host.interrupts >= least,
+            "{} times: {source}",
+            host.interrupts
+        );
+        lua.release(script);
+    }
+}
+
+#[test]
+fn the_host_ends_a_compilation() {
+    let (mut lua, mut host) = with_host();
+    let source = "x = 1 ".repeat(1 << 20);
+    let error = lua
+        .load_for(&mut host, "@user_script", source.as_bytes())
+        .expect_err("it was ended");
+    assert_eq!(error.message, b"killed");
+    let source = "pcall(loadstring, ('x = 1 '):rep(1e6))";
+    let script = lua
+        .load("@user_script", source.as_bytes())
+        .expect("it compiles");
+    let error = lua.call(&mut host, &script, &[]).expect_err("it was ended");
+    assert_eq!(error.interrupted.as_deref(), Some("killed"));
+    assert_eq!(
+        run_in(&mut lua, &mut (), "return loadstring('return 7')()"),
+        "7"
+    );
+}
+
 #[test]
 fn the_memory_limit_raises_an_error_and_garbage_does_not_count() {
     let mut limits = Limits::default();

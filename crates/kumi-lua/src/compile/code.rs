@@ -18,6 +18,10 @@ const MAX_CONSTANTS: usize = (1 << 18) - 1;
 const MAX_JUMP: i32 = (1 << 17) - 1;
 /// "No register": the test's value goes nowhere.
 const NO_REG: u8 = 255;
+/// Instructions of a function from which on its growth is looked at.
+const CHECKED_CODE: usize = 1 << 14;
+/// Jumps of a list that are passed between two charges.
+const JUMPS_CHARGED: usize = 1 << 14;
 
 impl Parser<'_> {
     pub(crate) fn f(&mut self) -> &mut FuncState {
@@ -28,6 +32,10 @@ impl Parser<'_> {
         let line = self.lex.last_line;
         self.discharge_pending()?;
         let f = self.f();
+        if f.code.len() == f.code.capacity() && f.code.len() >= CHECKED_CODE {
+            self.grow_code()?;
+        }
+        let f = self.f();
         f.code.push(Instr {
             op,
             a,
@@ -36,6 +44,16 @@ impl Parser<'_> {
         });
         f.lines.push(line);
         Ok(f.code.len() - 1)
+    }
+
+    /// Looks at the memory limit before a long function grows further.
+    #[cold]
+    fn grow_code(&mut self) -> Result<()> {
+        self.lex.held = self.funcs.iter().map(FuncState::bytes).sum();
+        // The old instructions are there until the new room for twice as many is filled.
+        let slots = self.f().code.capacity();
+        let growth = slots * 2 * (size_of::<Instr>() + size_of::<u32>());
+        self.lex.check_memory(self.lex.held + growth)
     }
 
     fn discharge_pending(&mut self) -> Result<()> {
@@ -202,9 +220,16 @@ impl Parser<'_> {
             return Ok(());
         }
         let mut list = *first;
+        let mut steps = 0;
         loop {
             let next = self.jump_target(list);
+            steps += 1;
+            if steps == JUMPS_CHARGED {
+                self.lex.charge(steps)?;
+                steps = 0;
+            }
             if next == NO_JUMP {
+                self.lex.charge(steps)?;
                 return self.fix_jump(list, second);
             }
             list = next;

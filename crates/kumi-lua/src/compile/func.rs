@@ -127,6 +127,16 @@ impl FuncState {
         }
     }
 
+    /// Bytes that the function holds while it is compiled.
+    pub(crate) fn bytes(&self) -> usize {
+        self.code.capacity() * size_of::<Instr>()
+            + self.lines.capacity() * size_of::<u32>()
+            + self.constants.capacity() * size_of::<Value>()
+            + self.constant_index.capacity() * size_of::<(ConstantKey, usize)>()
+            + self.children.capacity() * size_of::<u32>()
+            + self.locals.capacity() * size_of::<LocalVar>()
+    }
+
     pub(crate) fn pc(&self) -> i32 {
         self.code.len() as i32
     }

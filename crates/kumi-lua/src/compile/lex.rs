@@ -2,6 +2,7 @@
 
 use super::{CompileError, chunk_id};
 use crate::heap::Heap;
+use crate::meter::Budget;
 use crate::number;
 use crate::value::Str;
 
@@ -87,6 +88,12 @@ pub(crate) struct Lexer<'a> {
     pub(crate) heap: &'a mut Heap,
     input: &'a [u8],
     at: usize,
+    pub(crate) budget: Budget<'a>,
+    /// The place in the input up to which work is charged, and the tokens since.
+    paid: usize,
+    tokens: usize,
+    /// Bytes that the parser holds for the functions that are being compiled.
+    pub(crate) held: usize,
     buffer: Vec<u8>,
     pub(crate) line: u32,
     /// Line of the token before the current one.
@@ -98,15 +105,29 @@ pub(crate) struct Lexer<'a> {
 
 type Result<T> = std::result::Result<T, CompileError>;
 
+/// Bytes of the input between two charges.
+const PAY_BYTES: usize = 8 * 1024;
+/// What a token costs besides its bytes.
+const TOKEN_COST: usize = 16;
+
 /// Lines a chunk may have.
 const MAX_LINES: u32 = i32::MAX as u32 - 2;
 
 impl<'a> Lexer<'a> {
-    pub(crate) fn new(heap: &'a mut Heap, input: &'a [u8], source: Str) -> Lexer<'a> {
+    pub(crate) fn new(
+        heap: &'a mut Heap,
+        input: &'a [u8],
+        source: Str,
+        budget: Budget<'a>,
+    ) -> Lexer<'a> {
         Lexer {
             heap,
             input,
             at: 0,
+            budget,
+            paid: 0,
+            tokens: 0,
+            held: 0,
             buffer: Vec::new(),
             line: 1,
             last_line: 1,
@@ -114,6 +135,39 @@ impl<'a> Lexer<'a> {
             ahead: None,
             source,
         }
+    }
+
+    /// Charges work of the parser.
+    pub(crate) fn charge(&mut self, work: usize) -> Result<()> {
+        let burnt = self.budget.meter.burn(work);
+        burnt.map_err(CompileError::Stopped)
+    }
+
+    /// Charges what was read, once there is enough of it. Called for every token, and inside of long ones.
+    #[inline]
+    fn pay(&mut self) -> Result<()> {
+        if self.at - self.paid < PAY_BYTES {
+            return Ok(());
+        }
+        self.pay_now()
+    }
+
+    #[cold]
+    fn pay_now(&mut self) -> Result<()> {
+        let work = self.at - self.paid + self.tokens * TOKEN_COST;
+        (self.paid, self.tokens) = (self.at, 0);
+        self.charge(work)?;
+        // A token is twice in memory when it becomes a string, and its buffers grow by doubling.
+        let buffers = self.buffer.capacity() * 4;
+        self.check_memory(self.held + buffers)
+    }
+
+    /// Fails if the heap has no room for this many more bytes.
+    pub(crate) fn check_memory(&self, more: usize) -> Result<()> {
+        if self.budget.has_room(self.heap, more) {
+            return Ok(());
+        }
+        Err(CompileError::Memory)
     }
 
     pub(crate) fn next(&mut self) -> Result<()> {
@@ -190,7 +244,9 @@ impl<'a> Lexer<'a> {
 
     fn lex(&mut self) -> Result<Token> {
         self.buffer.clear();
+        self.tokens += 1;
         loop {
+            self.pay()?;
             let Some(byte) = self.peek() else {
                 return Ok(Token::End);
             };
@@ -271,6 +327,7 @@ impl<'a> Lexer<'a> {
     fn numeral(&mut self) -> Result<Token> {
         while self.peek().is_some_and(|b| b.is_ascii_digit() || b == b'.') {
             self.save();
+            self.pay()?;
         }
         if matches!(self.peek(), Some(b'e' | b'E')) {
             self.save();
@@ -302,6 +359,7 @@ impl<'a> Lexer<'a> {
         }
         while !matches!(self.peek(), None | Some(b'\n' | b'\r')) {
             self.at += 1;
+            self.pay()?;
         }
         Ok(())
     }
@@ -324,6 +382,7 @@ impl<'a> Lexer<'a> {
             self.new_line()?;
         }
         loop {
+            self.pay()?;
             match self.peek() {
                 None => {
                     let message = if wanted {
@@ -364,6 +423,7 @@ impl<'a> Lexer<'a> {
         // `buffer` holds what a message shows: the string as read so far, with its quotes.
         self.save();
         loop {
+            self.pay()?;
             match self.peek() {
                 None => return Err(self.error("unfinished string", Near::Token(Token::End))),
                 Some(b'\n' | b'\r') => return Err(self.error("unfinished string", Near::Buffer)),

@@ -11,6 +11,7 @@ pub(crate) use parser::compile;
 
 use crate::heap::Heap;
 use crate::value::Str;
+use crate::vm::Error;
 
 /// Longest chunk name shown in a message, its end included.
 const ID_SIZE: usize = 80;
@@ -22,6 +23,22 @@ pub(crate) enum CompileError {
     Syntax(Vec<u8>),
     /// The parser would need more of the thread's stack than the limits allow.
     StackExhausted,
+    /// The memory limit.
+    Memory,
+    /// The host ended the script.
+    Stopped(Error),
+}
+
+impl CompileError {
+    /// The text that `loadstring` returns; the error itself if nothing may catch it.
+    pub(crate) fn text(self) -> Result<Vec<u8>, Error> {
+        Ok(match self {
+            CompileError::Syntax(text) => text,
+            CompileError::StackExhausted => b"chunk has too many syntax levels".to_vec(),
+            CompileError::Memory => b"not enough memory".to_vec(),
+            CompileError::Stopped(error) => return Err(error),
+        })
+    }
 }
 
 /// The form of a chunk name that messages show.

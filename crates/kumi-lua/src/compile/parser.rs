@@ -4,6 +4,7 @@ use super::CompileError;
 use super::func::{Block, Expr, FuncState, Kind, NO_JUMP};
 use super::lex::{Keyword, Lexer, Near, Token};
 use crate::heap::Heap;
+use crate::meter::Budget;
 use crate::proto::{LocalVar, Op, UpvalSource, Varargs};
 use crate::value::Str;
 use crate::vm::stack_address;
@@ -24,16 +25,16 @@ pub(crate) struct Parser<'a> {
 }
 
 /// Compiles a chunk into the heap; the index of its main function. `levels` native calls are active already.
-pub(crate) fn compile(
-    heap: &mut Heap,
-    source: &[u8],
-    name: &[u8],
+pub(crate) fn compile<'a>(
+    heap: &'a mut Heap,
+    source: &'a [u8],
+    name: Str,
     levels: u32,
     stack_floor: usize,
+    budget: Budget<'a>,
 ) -> Result<u32> {
-    let name = heap.string(name);
     let mut parser = Parser {
-        lex: Lexer::new(heap, source, name),
+        lex: Lexer::new(heap, source, name, budget),
         funcs: vec![FuncState::new(0)],
         levels,
         stack_floor,
@@ -234,6 +235,12 @@ impl Parser<'_> {
         let found = (0..=current)
             .rev()
             .find_map(|level| self.lookup(level, name).map(|place| (level, place)));
+        if current > 0 {
+            let passed = found.map_or(0, |(level, _)| level);
+            let searched = self.funcs[passed..].iter().map(|f| f.active.len());
+            let work = searched.sum::<usize>() / 2;
+            self.lex.charge(work)?;
+        }
         let Some((level, (mut in_stack, mut at))) = found else {
             let constant = self.string_constant(name)?;
             return Ok(Expr::new(Kind::Global(constant)));

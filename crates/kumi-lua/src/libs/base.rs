@@ -1,8 +1,7 @@
 //! The base library.
 
 use super::args::to_integer;
-use crate::compile::{self, CompileError};
-use crate::heap::{Closure, LuaClosure};
+use crate::heap::Closure;
 use crate::host::Host;
 use crate::number;
 use crate::value::{FuncId, Str, TableId, Value};
@@ -237,41 +236,40 @@ fn load(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
             }
         }
     }
-    load_chunk(vm, host, &source, &name)
+    // Chunk names are C strings.
+    let name = vm.heap.string(text_until_zero(&name));
+    load_chunk(vm, host, &source, name)
 }
 
 fn loadstring(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
     let source = vm.check_str(args, 0)?;
-    vm.reserve_memory(vm.heap.bytes_of(source).len().saturating_mul(8))?;
     let name = match vm.opt_str(args, 1)? {
-        Some(s) => vm.heap.bytes_of(s).to_vec(),
-        None => text_until_zero(vm.heap.bytes_of(source)).to_vec(),
+        Some(name) => name,
+        None => source,
+    };
+    let bytes = vm.heap.bytes_of(source);
+    let name_bytes = vm.heap.bytes_of(name);
+    vm.reserve_memory(bytes.len().saturating_add(name_bytes.len()))?;
+    // Chunk names are C strings.
+    let name_bytes = vm.heap.bytes_of(name);
+    let end = text_until_zero(name_bytes).len();
+    let name = if end == name_bytes.len() {
+        name
+    } else {
+        let name_bytes = name_bytes[..end].to_vec();
+        vm.heap.string_from(name_bytes)
     };
     let source = vm.heap.bytes_of(source).to_vec();
-    load_chunk(vm, host, &source, &name)
+    load_chunk(vm, host, &source, name)
 }
 
-fn load_chunk(vm: &mut Vm, host: &mut dyn Host, source: &[u8], name: &[u8]) -> Result<usize> {
-    vm.reserve_memory(source.len().saturating_mul(8))?;
-    vm.charge(host, source.len())?;
-    // Chunk names are C strings.
-    let name = text_until_zero(name).to_vec();
-    let floor = vm.stack_floor;
-    match compile::compile(&mut vm.heap, source, &name, vm.depth, floor) {
-        Ok(proto) => {
-            let closure = Closure::Lua(LuaClosure {
-                proto,
-                upvals: Box::default(),
-            });
-            let globals = vm.globals;
-            let function = vm.heap.function(closure, globals);
-            vm.give(Value::Function(function))
-        }
+/// Compiles a chunk whose name nothing else may keep: no collection may run before it is compiled.
+fn load_chunk(vm: &mut Vm, host: &mut dyn Host, source: &[u8], name: Str) -> Result<usize> {
+    let compiled = vm.compile(host, source, name);
+    match compiled {
+        Ok(function) => vm.give(Value::Function(function)),
         Err(error) => {
-            let text = match error {
-                CompileError::Syntax(text) => text,
-                CompileError::StackExhausted => b"chunk has too many syntax levels".to_vec(),
-            };
+            let text = error.text()?;
             vm.push(Value::Nil);
             let text = vm.str(&text);
             vm.push(text);

@@ -389,6 +389,7 @@ impl Input {
                         if *next % 64 == 0 {
                             vm.reserve_memory(0)?;
                         }
+                        vm.reserve_growth(*table)?;
                         *next += 1;
                         *left -= 1;
                         ((*left == 0).then_some(*table), 2)
@@ -406,6 +407,7 @@ impl Input {
                             if *left % 64 == 0 {
                                 vm.reserve_memory(0)?;
                             }
+                            vm.reserve_growth(*table)?;
                             self.slots -= 1;
                             *left -= 1;
                             ((*left == 0).then_some(*table), 1)

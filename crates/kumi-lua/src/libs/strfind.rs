@@ -3,7 +3,8 @@
 use super::string::relative;
 use crate::heap::{Closure, Heap};
 use crate::host::Host;
-use crate::pattern::{Captured, MAX_CAPTURES, Matcher, Meter, invalid};
+use crate::meter::Meter;
+use crate::pattern::{Captured, MAX_CAPTURES, Matcher, invalid};
 use crate::value::{Str, Value};
 use crate::vm::{Args, Native, Result, Vm};
 

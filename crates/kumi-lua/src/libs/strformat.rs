@@ -15,6 +15,10 @@ pub(crate) fn format(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usi
     let template = vm.check_str(args, 0)?;
     vm.reserve_memory(vm.heap.bytes_of(template).len())?;
     let template = vm.heap.bytes_of(template).to_vec();
+    vm.holding(template.len(), |vm| fill(vm, host, args, &template))
+}
+
+fn fill(vm: &mut Vm, host: &mut dyn Host, args: Args, template: &[u8]) -> Result<usize> {
     let mut out = Vec::new();
     let mut next = 0;
     let mut at = 0;
@@ -39,7 +43,7 @@ pub(crate) fn format(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usi
         if next >= args.count {
             return Err(vm.bad_argument(next, "no value"));
         }
-        let spec = read_spec(vm, &template, &mut at)?;
+        let spec = read_spec(vm, template, &mut at)?;
         let conversion = template.get(at).copied().unwrap_or(0);
         at += 1;
         convert(vm, host, args, next, (spec, conversion), &mut out)?;

@@ -146,6 +146,7 @@ fn insert(vm: &mut Vm, host: &mut dyn Host, args: Args) -> Result<usize> {
         _ => return Err(vm.error("wrong number of arguments to 'insert'")),
     };
     check_writable(vm, table)?;
+    vm.reserve_growth(table)?;
     let mut index = end;
     while index > position {
         let moved = vm.heap.at(table).get_number((index - 1) as f64);

@@ -306,6 +306,7 @@ impl Vm {
             return Err(error);
         }
         let error = self.finish_error(error);
+        self.spend_on_failed();
         let mut value = self.error_value(error);
         if let Some(handler) = handler {
             value = self.call_handler(host, handler, value)?;
@@ -314,6 +315,15 @@ impl Vm {
         self.frames.truncate(frames);
         self.depth = depth;
         Ok(Err(value))
+    }
+
+    /// Charges what the function that failed has run since it was last charged, at most.
+    pub(crate) fn spend_on_failed(&mut self) {
+        if let Some(frame) = self.frames.last()
+            && frame.is_lua()
+        {
+            self.spend((frame.pc as usize).min(super::run::LONG_CODE));
+        }
     }
 
     /// Runs the handler of `xpcall` while the failed frames are still there.

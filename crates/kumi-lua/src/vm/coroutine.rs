@@ -111,6 +111,7 @@ impl Vm {
             }
             Err(error) if error.is_catchable() => {
                 let error = self.finish_error(error);
+                self.spend_on_failed();
                 Ok(Err(self.error_value(error)))
             }
             Err(error) => Err(error),

@@ -5,11 +5,17 @@
 //! longer than that, so the longest pause is the marking of the largest table, or of all stacks at the atomic end of
 //! marking. Steps run between instructions of the run loop only.
 //!
+//! The memory limit is for what is allocated: live objects, garbage that is not swept yet, free slots, and buffers that
+//! natives hold. It is looked at before something large grows, and at least once for every [`CHECK_BYTES`].
+//!
 //! While marking, a table that is written after it was marked is marked again at the end (`Heap::barrier`); a value put
 //! into an upvalue is marked at once. There are no finalizers and no weak tables: `__gc` and `__mode` have no effect.
 
 use super::{Error, ErrorKind, Result, Vm};
-use crate::heap::{Closure, TABLE_OVERHEAD, UPVAL_OVERHEAD, Upvalue, color, func_bytes};
+use crate::heap::{
+    CHECK_BYTES, Closure, TABLE_OVERHEAD, UPVAL_OVERHEAD, Upvalue, color, func_bytes,
+};
+use crate::host::Host;
 use crate::table::Table;
 use crate::value::{Str, TableId, ThreadId, Value};
 
@@ -21,6 +27,8 @@ const STEP_BYTES: usize = 32 * 1024;
 const STEP_WORK: usize = STEP_BYTES * 4;
 /// What looking at one slot costs in a sweep, in bytes of work.
 const SWEEP_COST: usize = 32;
+/// Freed bytes after which the host is told, so that the allocator gives them back.
+const TOLD_BYTES: usize = 64 << 20;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
@@ -34,6 +42,8 @@ enum Phase {
 #[derive(Debug, Default)]
 pub(crate) struct Collector {
     phase: Phase,
+    /// The account at which the next cycle starts.
+    next_cycle: usize,
     at: usize,
     /// Prototypes to be marked; they are not values.
     gray_protos: Vec<u32>,
@@ -45,10 +55,14 @@ impl Vm {
     /// Does one step of work, and fails if the memory limit is passed.
     #[cold]
     #[inline(never)]
-    pub(crate) fn collect_step(&mut self) -> Result<()> {
-        if self.heap.bytes > self.memory_limit() {
+    pub(crate) fn collect_step(&mut self, host: &mut dyn Host) -> Result<()> {
+        if self.heap.demand() > self.memory_limit() {
             self.collect_all();
-            if self.heap.bytes > self.memory_limit() {
+            self.heap.trim();
+            self.tell_of_freed(host);
+            // Little room would be used up at once, and the next collection takes as long.
+            let limit = self.memory_limit();
+            if self.heap.demand() > limit - limit / 32 {
                 self.heap.threshold = self.heap.bytes + STEP_BYTES;
                 return Err(Error::from(ErrorKind::Memory));
             }
@@ -58,18 +72,38 @@ impl Vm {
             self.heap.threshold = self.heap.bytes + STEP_BYTES;
             return Ok(());
         }
-        self.step(STEP_WORK);
+        if self.gc.phase != Phase::Idle || self.heap.bytes >= self.gc.next_cycle {
+            self.step(STEP_WORK);
+            if self.gc.phase == Phase::Idle {
+                self.plan_cycle();
+            }
+            self.tell_of_freed(host);
+        }
         self.set_threshold();
         Ok(())
     }
 
+    fn plan_cycle(&mut self) {
+        self.gc.next_cycle = (self.heap.bytes * 2).max(FIRST_THRESHOLD);
+    }
+
     fn set_threshold(&mut self) {
+        let bytes = self.heap.bytes;
         let next = if self.gc.phase == Phase::Idle {
-            (self.heap.bytes * 2).max(FIRST_THRESHOLD)
+            self.gc.next_cycle.min(bytes + CHECK_BYTES)
         } else {
-            self.heap.bytes + STEP_BYTES
+            bytes + STEP_BYTES
         };
-        self.heap.threshold = next.min(self.memory_limit().saturating_add(1));
+        let most = self.memory_limit().saturating_sub(self.heap.spare_bytes());
+        self.heap.threshold = next.min(most.max(bytes).saturating_add(1));
+    }
+
+    /// Has the host give freed memory back if there is much of it.
+    pub(crate) fn tell_of_freed(&mut self, host: &mut dyn Host) {
+        if self.heap.freed >= TOLD_BYTES {
+            self.heap.freed = 0;
+            host.memory_freed();
+        }
     }
 
     /// Finishes the running cycle, if any, and does a whole one.
@@ -82,6 +116,7 @@ impl Vm {
         while self.gc.phase != Phase::Idle {
             self.step(usize::MAX);
         }
+        self.plan_cycle();
         self.set_threshold();
     }
 
@@ -96,6 +131,9 @@ impl Vm {
             self.heap.bytes
         };
         self.spend((done + stacks) / 64);
+        if self.gc.phase == Phase::Idle {
+            self.plan_cycle();
+        }
         self.set_threshold();
         self.gc.phase == Phase::Idle
     }
@@ -420,7 +458,9 @@ impl Vm {
         match slab {
             0 => heap.free_string(index),
             1 => {
-                heap.bytes -= TABLE_OVERHEAD + heap.tables.items[at].bytes();
+                let parts = heap.tables.items[at].bytes();
+                heap.bytes -= TABLE_OVERHEAD + parts;
+                heap.freed += parts;
                 let table = &mut heap.tables.items[at];
                 *table = Table::default();
                 table.mark = color::FREE;
@@ -471,5 +511,22 @@ impl Vm {
                 heap.threads.free.push(index);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Limits;
+
+    /// A small heap is marked and swept in one step. The next cycle must not begin with the next allocation.
+    #[test]
+    fn a_cycle_that_ends_in_one_step_leaves_room_until_the_next() {
+        let mut vm = Vm::new(Limits::default());
+        for _ in 0..3 {
+            vm.collect_step(&mut ()).expect("there is no limit");
+        }
+        assert_eq!(vm.gc.phase, Phase::Idle);
+        assert!(vm.heap.threshold >= FIRST_THRESHOLD);
     }
 }

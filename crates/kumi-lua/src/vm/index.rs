@@ -66,6 +66,9 @@ impl Vm {
         value: Value,
     ) -> Result<()> {
         self.charge_key(host, key)?;
+        if let Value::Table(id) = object {
+            self.reserve_growth(id)?;
+        }
         let key = self.heap.canonical(key);
         let mut current = object;
         for step in 0..MAX_CHAIN {

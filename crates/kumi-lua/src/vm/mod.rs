@@ -19,8 +19,10 @@ pub(crate) use index::READONLY;
 mod names;
 mod run;
 
-use crate::heap::{Closure, Heap, NativeClosure};
+use crate::compile::{self, CompileError};
+use crate::heap::{Closure, Heap, LARGE, LuaClosure, NativeClosure};
 use crate::host::{Host, Limits};
+use crate::meter::{Budget, Meter};
 use crate::proto::Body;
 use crate::value::{FuncId, Str, TableId, ThreadId, Value};
 pub use error::Error;
@@ -272,17 +274,28 @@ impl Vm {
     /// goes on to use must be in the stack or reachable.
     #[inline]
     pub(crate) fn reserve_memory(&mut self, extra: usize) -> Result<()> {
-        if self.heap.bytes.saturating_add(extra) > self.memory_limit() {
+        if self.heap.demand().saturating_add(extra) > self.memory_limit() {
             return self.collect_for(extra);
         }
         Ok(())
+    }
+
+    /// [`Vm::reserve_memory`] for the growth of a table that is about to get a new key.
+    #[inline]
+    pub(crate) fn reserve_growth(&mut self, table: TableId) -> Result<()> {
+        let growth = self.heap.at(table).growth_bytes();
+        if growth < LARGE {
+            return Ok(());
+        }
+        self.reserve_memory(growth)
     }
 
     #[cold]
     fn collect_for(&mut self, extra: usize) -> Result<()> {
         if extra <= self.memory_limit() {
             self.collect_all();
-            if self.heap.bytes.saturating_add(extra) <= self.memory_limit() {
+            self.heap.trim();
+            if self.heap.demand().saturating_add(extra) <= self.memory_limit() {
                 return Ok(());
             }
         }
@@ -313,12 +326,40 @@ impl Vm {
         self.charge(host, out.len() / 16)?;
         let needed = out.len().saturating_add(more);
         let mut size = needed.max(out.capacity().saturating_mul(2)).max(64);
-        if self.heap.bytes.saturating_add(size) > self.memory_limit() {
-            size = needed.saturating_add(SMALL);
-            self.reserve_memory(size)?;
+        // The old buffer is there until the new one is filled.
+        let old = out.capacity();
+        if self.heap.demand().saturating_add(size).saturating_add(old) > self.memory_limit() {
+            // An eighth more than is needed, so that the buffer is not copied for every few bytes.
+            size = needed.saturating_add(needed / 8).max(64);
+            self.reserve_memory(size.saturating_add(old))?;
+            self.tell_of_freed(host);
         }
         out.try_reserve_exact(size - out.len())
             .map_err(|_| Error::from(ErrorKind::Memory))
+    }
+
+    /// Compiles a chunk that lies outside of the heap. Nothing is collected meanwhile.
+    pub(crate) fn compile(
+        &mut self,
+        host: &mut dyn Host,
+        source: &[u8],
+        name: Str,
+    ) -> std::result::Result<FuncId, CompileError> {
+        let budget = Budget {
+            memory_bytes: self.memory_limit().saturating_sub(source.len()),
+            meter: Meter {
+                fuel: &mut self.fuel,
+                interval: self.limits.hook_interval,
+                host,
+            },
+        };
+        let (depth, floor) = (self.depth, self.stack_floor);
+        let proto = compile::compile(&mut self.heap, source, name, depth, floor, budget)?;
+        let closure = Closure::Lua(LuaClosure {
+            proto,
+            upvals: Box::default(),
+        });
+        Ok(self.heap.function(closure, self.globals))
     }
 
     /// A part of a string. As [`Vm::reserve_memory`] it may collect.

@@ -1,14 +1,22 @@
 //! The loop that runs instructions.
 //!
+//! Instructions are charged where the loop goes back, calls or returns, by how far it came since. A body of more than
+//! [`LONG_CODE`] instructions is run by a loop that also charges in between, because it may have no such place.
+//!
 //! The body of the running function is moved out of its prototype while the loop works on it; `Vm::body` finds it for
 //! error messages. `pc` is saved in the frame before anything that can fail or call.
 
 use super::arith::compute;
 use super::{CALL_COST, Error, ErrorKind, Event, NO_PROTO, Result, Vm};
-use crate::heap::{Closure, LuaClosure};
+use crate::heap::{Closure, LARGE, LuaClosure};
 use crate::host::Host;
 use crate::proto::{Body, CONSTANT, FIELDS_PER_FLUSH, Op};
 use crate::value::Value;
+
+/// Instructions of a body that are charged only where it goes back, calls or returns.
+pub(super) const LONG_CODE: usize = 1 << 14;
+/// Instructions of a longer body that are charged at once.
+const WINDOW: usize = 1024;
 
 /// Why the loop ended without an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +38,22 @@ impl Vm {
     pub(crate) fn execute_from(&mut self, host: &mut dyn Host, entry: usize) -> Result<Exit> {
         // The loop that called this one, if any, has a body loaded; it finds it again afterwards.
         let outer = self.loaded.proto;
-        let outcome = self.run(host, entry);
+        let outcome = loop {
+            let long = self
+                .frames
+                .last()
+                .is_some_and(|frame| frame.is_lua() && self.is_long(frame.proto));
+            let outcome = if long {
+                self.run::<true>(host, entry)
+            } else {
+                self.run::<false>(host, entry)
+            };
+            match outcome {
+                Ok(None) => {}
+                Ok(Some(exit)) => break Ok(exit),
+                Err(error) => break Err(error),
+            }
+        };
         let outcome = match outcome {
             Ok(exit) => Ok(exit),
             Err(error) => match *error.0 {
@@ -67,15 +90,25 @@ impl Vm {
         }
     }
 
-    fn run(&mut self, host: &mut dyn Host, entry: usize) -> Result<Exit> {
+    fn is_long(&self, proto: u32) -> bool {
+        self.body(proto).code.len() > LONG_CODE
+    }
+
+    /// Runs bodies that are long, or those that are not; `None` when it is the turn of the other kind.
+    fn run<const LONG: bool>(&mut self, host: &mut dyn Host, entry: usize) -> Result<Option<Exit>> {
         'frame: loop {
             let frame = *self
                 .frames
                 .last()
                 .expect("the loop runs while there is a frame");
             self.load(frame.proto);
+            if (self.loaded.body.code.len() > LONG_CODE) != LONG {
+                return Ok(None);
+            }
             let base = frame.base as usize;
             let mut pc = frame.pc as usize;
+            // Instructions before this one are charged.
+            let mut paid = pc;
 
             macro_rules! save {
                 () => {
@@ -123,9 +156,12 @@ impl Vm {
             macro_rules! jump {
                 ($i:expr) => {{
                     let distance = $i.jump();
+                    let from = pc;
                     pc = (pc as i64 + i64::from(distance)) as usize;
                     if distance < 0 {
-                        burn!(-i64::from(distance));
+                        let passed = from - paid;
+                        paid = pc;
+                        burn!(passed);
                     }
                 }};
             }
@@ -144,12 +180,16 @@ impl Vm {
                 () => {
                     if self.heap.bytes >= self.heap.threshold {
                         save!();
-                        self.collect_step()?;
+                        self.collect_step(host)?;
                     }
                 };
             }
 
             loop {
+                if LONG && pc - paid >= WINDOW {
+                    paid = pc;
+                    burn!(WINDOW);
+                }
                 let i = self.loaded.body.code[pc];
                 pc += 1;
                 match i.op {
@@ -324,7 +364,8 @@ impl Vm {
                             self.top = func + i.b as usize;
                         }
                         let results = i.c as i32 - 1;
-                        burn!(CALL_COST);
+                        burn!(CALL_COST as usize + (pc - paid));
+                        paid = pc;
                         save!();
                         if let Value::Function(id) = self.stack[func]
                             && let Closure::Lua(lua) = &self.heap.funcs.items[id.index()].closure
@@ -343,7 +384,8 @@ impl Vm {
                         if i.b != 0 {
                             self.top = func + i.b as usize;
                         }
-                        burn!(CALL_COST);
+                        burn!(CALL_COST as usize + (pc - paid));
+                        paid = pc;
                         save!();
                         if self.precall(host, func, -1)? {
                             self.replace_frame();
@@ -356,17 +398,16 @@ impl Vm {
                         let count = if i.b != 0 {
                             i.b as usize - 1
                         } else {
-                            let count = self.top - from;
-                            burn!(count / 16);
-                            count
+                            self.top - from
                         };
+                        burn!(pc - paid + count / 16);
                         if !self.open.is_empty() {
                             self.close_upvalues(base);
                         }
                         self.frames.pop();
                         self.move_results(frame.func as usize, from, count, frame.results);
                         if self.frames.len() < entry {
-                            return Ok(Exit::Returned);
+                            return Ok(Some(Exit::Returned));
                         }
                         continue 'frame;
                     }
@@ -414,7 +455,8 @@ impl Vm {
                         } else {
                             self.top - at - 1
                         };
-                        self.set_list(at, count, (i.c as usize - 1) * FIELDS_PER_FLUSH);
+                        save!();
+                        self.set_list(at, count, (i.c as usize - 1) * FIELDS_PER_FLUSH)?;
                         collect!();
                     }
                     Op::Close => self.close_upvalues(base + i.a as usize),
@@ -514,12 +556,15 @@ impl Vm {
     }
 
     #[inline(never)]
-    fn set_list(&mut self, at: usize, count: usize, stored: usize) {
+    fn set_list(&mut self, at: usize, count: usize, stored: usize) -> Result<()> {
         let Value::Table(table) = self.stack[at] else {
-            return;
+            return Ok(());
         };
         let last = stored + count;
         if last > self.heap.at(table).array().len() {
+            if last > LARGE / size_of::<Value>() {
+                self.reserve_memory(last * size_of::<Value>())?;
+            }
             let t = self.heap.at_mut(table);
             let before = t.bytes();
             t.grow_array(last);
@@ -531,6 +576,7 @@ impl Vm {
             let value = self.stack[at + offset];
             self.heap.raw_set_index(table, stored + offset, value);
         }
+        Ok(())
     }
 
     #[inline(never)]

@@ -103,10 +103,12 @@ impl Decoder<'_> {
                         let (table, at) = (*table, *next);
                         *next += 1;
                         self.vm.heap.raw_set_index(table, at, value);
+                        self.vm.reserve_growth(table)?;
                     }
                     Some(Open::Object { table, key }) => {
                         let (table, key) = (*table, *key);
                         self.vm.heap.raw_set(table, key, value);
+                        self.vm.reserve_growth(table)?;
                     }
                 }
                 done = self.after_element()?;
