@@ -301,6 +301,11 @@ impl Outputs {
         }
     }
 
+    /// The length of the reply of the command that a script called last.
+    pub(crate) fn script_reply_bytes(&self) -> usize {
+        self.script.len()
+    }
+
     /// The reply of the command that a script called last.
     pub(crate) fn script_reply(&self) -> Cow<'_, [u8]> {
         match self.script.first_chunk() {

@@ -61,6 +61,11 @@ impl<'a> Reply<'a> {
         (self.slot, self.protocol) = session;
     }
 
+    /// How many bytes were written since [`Reply::redirect_to_script`].
+    pub(crate) fn script_reply_bytes(&self) -> usize {
+        self.outputs.script_reply_bytes()
+    }
+
     /// What was written since [`Reply::redirect_to_script`].
     pub(crate) fn script_reply(&self) -> Cow<'_, [u8]> {
         self.outputs.script_reply()

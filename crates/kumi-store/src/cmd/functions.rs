@@ -7,7 +7,7 @@ use crate::error::{CommandError, CommandResult};
 use crate::glob;
 use crate::key_spec::{KeySpec, key};
 use crate::reply::Reply;
-use crate::script::{self, Invocation, Kind, Library, Policy, Registered, script_flag};
+use crate::script::{self, Compiling, Invocation, Kind, Library, Policy, Registered, script_flag};
 use kumi_resp::Args;
 
 const CALL: u32 = flag::NOSCRIPT
@@ -200,12 +200,26 @@ fn load(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let limit_ns = ctx.load_limit_ns();
     let libraries = ctx.scripts().take_or_make_libraries();
     let loaded = script::with_libraries(ctx, libraries, |ctx, libraries| {
-        libraries.load(&args[code], replace, limit_ns, ctx.host)
+        watched(ctx, args, |host| {
+            libraries.load(&args[code], replace, limit_ns, host)
+        })
     });
     let name = loaded.map_err(CommandError::new)?;
     ctx.dirty(1);
     ctx.reply.bulk(name);
     Ok(())
+}
+
+/// Loads libraries, and serves others while that takes long.
+fn watched<T>(
+    ctx: &mut Ctx<'_>,
+    args: Args<'_>,
+    load: impl FnOnce(&mut Compiling<'_, '_>) -> T,
+) -> T {
+    let mut compiling = Compiling::new(ctx, Kind::Function, &args[1], args);
+    let loaded = load(&mut compiling);
+    compiling.end();
+    loaded
 }
 
 fn delete(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
@@ -366,7 +380,9 @@ fn restore(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let limit_ns = ctx.load_limit_ns();
     let restored = if policy == Policy::Flush {
         let mut libraries = script::Scripts::new_libraries();
-        let restored = libraries.restore(&args[2], false, limit_ns, ctx.host);
+        let restored = watched(ctx, args, |host| {
+            libraries.restore(&args[2], false, limit_ns, host)
+        });
         if restored.is_ok() {
             ctx.scripts().put_libraries(libraries);
         }
@@ -374,7 +390,9 @@ fn restore(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     } else {
         let libraries = ctx.scripts().take_or_make_libraries();
         script::with_libraries(ctx, libraries, |ctx, libraries| {
-            libraries.restore(&args[2], policy == Policy::Replace, limit_ns, ctx.host)
+            watched(ctx, args, |host| {
+                libraries.restore(&args[2], policy == Policy::Replace, limit_ns, host)
+            })
         })
     };
     restored.map_err(CommandError::new)?;

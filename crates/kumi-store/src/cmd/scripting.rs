@@ -5,7 +5,7 @@ use crate::command::{Command, Group, category, flag};
 use crate::ctx::Ctx;
 use crate::error::{CommandError, CommandResult};
 use crate::key_spec::{KeySpec, key};
-use crate::script::{self, Invocation, Kind, Sha};
+use crate::script::{self, Compiling, Invocation, Kind, Sha};
 use kumi_resp::Args;
 
 const EVAL: u32 = flag::NOSCRIPT
@@ -161,7 +161,7 @@ fn by_source(ctx: &mut Ctx<'_>, args: Args<'_>, read_only: bool) -> CommandResul
     let keys = script::key_count(args)?;
     let sha = Sha::of(&args[1]);
     if !ctx.scripts().contains(&sha) {
-        compile(ctx, sha, &args[1], false)?;
+        compile(ctx, args, sha, &args[1], false)?;
     }
     evaluate(ctx, args, &sha, keys, read_only)
 }
@@ -200,14 +200,26 @@ fn evaluate(
     })
 }
 
-fn compile(ctx: &mut Ctx<'_>, sha: Sha, source: &[u8], keep: bool) -> CommandResult {
-    script::with_evaluator(ctx, |_, evaluator| evaluator.load(sha, source, keep))
-        .map_err(CommandError::new)
+fn compile(
+    ctx: &mut Ctx<'_>,
+    args: Args<'_>,
+    sha: Sha,
+    source: &[u8],
+    keep: bool,
+) -> CommandResult {
+    let name = sha.hex();
+    let loaded = script::with_evaluator(ctx, |ctx, evaluator| {
+        let mut compiling = Compiling::new(ctx, Kind::Eval, &name, args);
+        let loaded = evaluator.load(sha, source, keep, &mut compiling);
+        compiling.end();
+        loaded
+    });
+    loaded.map_err(CommandError::new)
 }
 
 fn load(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let sha = Sha::of(&args[2]);
-    compile(ctx, sha, &args[2], true)?;
+    compile(ctx, args, sha, &args[2], true)?;
     ctx.reply.bulk(sha.hex());
     Ok(())
 }

@@ -1,4 +1,7 @@
 //! The functions of the `redis` table besides `call` and `pcall`, and its constants.
+//!
+//! `server` is the same table: scripts that were written for Valkey call `server.call`. Its constants are there as well.
+//! The versions are those of the commands, so that a script that looks for a newer one finds that it is not there.
 
 use super::Sha;
 use super::bridge::{Bridge, give, reserve_args};
@@ -60,6 +63,9 @@ const REPL_AOF: i64 = 1;
 const REPL_REPLICA: i64 = 2;
 const REPL_ALL: i64 = REPL_AOF | REPL_REPLICA;
 
+/// What HELLO answers as the server's name.
+const SERVER_NAME: &str = "redis";
+
 type Constant = (&'static str, i64);
 
 const LOG_LEVELS: &[Constant] = &[
@@ -91,7 +97,7 @@ pub(super) fn register_load(lua: &mut Lua) {
     lua.swap_globals();
 }
 
-/// Puts a `redis` table into the globals: functions, log levels, other constants and the version.
+/// Puts a `redis` table into the globals, also as `server`: functions, log levels, other constants and the version.
 fn redis_table(lua: &mut Lua, functions: &[Named], constants: &[Constant]) -> TableId {
     let redis = lua.table(0, 0);
     for &(name, number) in functions {
@@ -102,16 +108,19 @@ fn redis_table(lua: &mut Lua, functions: &[Named], constants: &[Constant]) -> Ta
         lua.set_field(redis, name.as_bytes(), Value::Number(value as f64));
     }
     let version = lua.string(crate::REDIS_VERSION.as_bytes());
-    lua.set_field(redis, b"REDIS_VERSION", version);
     let parts = crate::REDIS_VERSION.split('.');
     let number = parts.fold(0, |number, part| number << 8 | part.parse().unwrap_or(0));
-    lua.set_field(
-        redis,
-        b"REDIS_VERSION_NUM",
-        Value::Number(f64::from(number)),
-    );
+    let number = Value::Number(f64::from(number));
+    for name in ["REDIS_VERSION", "VALKEY_VERSION"] {
+        lua.set_field(redis, name.as_bytes(), version);
+        lua.set_field(redis, format!("{name}_NUM").as_bytes(), number);
+    }
+    let name = lua.string(SERVER_NAME.as_bytes());
+    lua.set_field(redis, b"SERVER_NAME", name);
     let globals = lua.globals();
-    lua.set_field(globals, b"redis", Value::Table(redis));
+    for name in ["redis", "server"] {
+        lua.set_field(globals, name.as_bytes(), Value::Table(redis));
+    }
     redis
 }
 

@@ -1,21 +1,25 @@
-//! The engine as a script sees it: `redis.call` and `redis.pcall`, and what happens to a script that runs long.
+//! The engine as a script sees it: `redis.call` and `redis.pcall`.
 //!
 //! A call puts its arguments into a buffer that is used again, runs the row like any other command, with the reply going
 //! into a buffer beside the sessions' ones, and reads the Lua value from there.
 
-use super::run::{Invocation, Kind};
-use super::{Running, api, script_flag, values};
+use super::run::Invocation;
+use super::watch::Watch;
+use super::{api, script_flag, values};
 use crate::command::{Command, CommandId, flag};
 use crate::ctx::Ctx;
 use crate::error::CommandError;
 use kumi_lua::{Call, Error, Host, Value};
 use kumi_resp::{Args, ArgsBuilder, Protocol, encode};
 
+/// A reply of more bytes is looked at before it is read.
+const LARGE_REPLY: usize = 1 << 16;
+
 const NOT_ALLOWED: &str = "ERR This Redis command is not allowed from script";
 
 pub(super) struct Bridge<'c, 'a> {
     pub(super) ctx: &'c mut Ctx<'a>,
-    invocation: &'c Invocation<'c>,
+    watch: Watch<'c>,
     pub(super) args: ArgsBuilder,
     /// The protocol of replies to the script; `redis.setresp` changes it.
     pub(super) protocol: Protocol,
@@ -24,11 +28,6 @@ pub(super) struct Bridge<'c, 'a> {
     deny_oom: bool,
     /// It has called a command that writes.
     wrote: bool,
-    started_ns: u64,
-    /// It counts as slow: others are served.
-    slow: bool,
-    /// SHUTDOWN NOSAVE ended it.
-    abandoned: bool,
 }
 
 impl<'c, 'a> Bridge<'c, 'a> {
@@ -44,21 +43,15 @@ impl<'c, 'a> Bridge<'c, 'a> {
             read_only: invocation.read_only || flags & script_flag::NO_WRITES != 0,
             deny_oom: out_of_memory && flags & script_flag::ALLOW_OOM == 0,
             wrote: false,
-            started_ns: ctx.now.mono_ns,
-            slow: false,
-            abandoned: false,
+            watch: Watch::new(ctx, invocation.kind, invocation.name, invocation.request),
             ctx,
-            invocation,
         }
     }
 
     /// The script ended. Returns the protocol it has chosen.
     pub(super) fn end(mut self) -> Protocol {
         self.ctx.scripts().args = std::mem::take(&mut self.args);
-        // An abandoned script leaves half of its writes: other clients get BUSY until the server has stopped.
-        if self.slow && !self.abandoned {
-            self.ctx.end_busy();
-        }
+        self.watch.end(self.ctx);
         self.ctx.shard().propagation.mute(false);
         self.ctx.end_measuring_script();
         self.protocol
@@ -90,9 +83,17 @@ impl<'c, 'a> Bridge<'c, 'a> {
         }
         let value = match self.run_command() {
             Ok(()) => {
+                // Large arguments are not kept until the next call.
+                self.args.clear();
+                let bytes = self.ctx.reply.script_reply_bytes();
+                if bytes > LARGE_REPLY {
+                    // A reply in several pieces is copied into one, and its values are made beside it.
+                    call.reserve(bytes.saturating_mul(2))?;
+                }
                 let reply = self.ctx.reply.script_reply();
                 let failed = reply.first() == Some(&b'-');
-                let value = values::read(call, &reply)?;
+                // The reply is there until its values are made.
+                let value = call.holding(reply.len(), |call| values::read(call, &reply))?;
                 if failed {
                     return give(call, value, raise);
                 }
@@ -168,42 +169,6 @@ impl<'c, 'a> Bridge<'c, 'a> {
         }
         Ok(())
     }
-
-    /// Serves others; fails if the script is to end.
-    #[cold]
-    fn serve_others(&mut self) -> Result<(), String> {
-        let (kind, name) = (self.invocation.kind, self.invocation.name);
-        let running = self.ctx.scripts().running.get_or_insert_with(|| Running {
-            kind,
-            name: name.to_vec(),
-            command: self.invocation.request.to_owned(),
-            started_ns: self.started_ns,
-            wrote: false,
-            killed: false,
-            abandoned: false,
-        });
-        running.wrote = self.wrote;
-        let goes_on = self.ctx.serve_others();
-        let running = self.ctx.scripts().running.as_ref();
-        if running.is_some_and(|running| running.killed) {
-            let command = match kind {
-                Kind::Eval => "SCRIPT",
-                Kind::Function => "FUNCTION",
-            };
-            let reason = format!("Script killed by user with {command} KILL...");
-            tracing::info!("{reason}");
-            return Err(reason);
-        }
-        if running.is_some_and(|running| running.abandoned) {
-            // As if the server had ended inside the script: none of its writes are in the log.
-            self.abandoned = true;
-            self.ctx.shard().propagation.abandon();
-        } else if goes_on || self.wrote && !self.ctx.host.has_failed() {
-            // An orderly stop waits for a script that has written: half of its writes must be neither logged nor saved.
-            return Ok(());
-        }
-        Err("the server stops".to_owned())
-    }
 }
 
 impl Host for Bridge<'_, '_> {
@@ -216,26 +181,11 @@ impl Host for Bridge<'_, '_> {
     }
 
     fn interrupt(&mut self) -> Result<(), String> {
-        let threshold_ms = self.ctx.settings().busy_reply_threshold_ms;
-        let elapsed_ns = self.ctx.host.now().mono_ns.saturating_sub(self.started_ns);
-        if !self.slow {
-            // With 0 no script counts as slow, as in Redis: other clients and a stop of the server wait for its end, and it
-            // cannot be killed.
-            if threshold_ms == 0 || elapsed_ns < threshold_ms.saturating_mul(1_000_000) {
-                return Ok(());
-            }
-            self.slow = true;
-            let command = match self.invocation.kind {
-                Kind::Eval => "SCRIPT KILL",
-                Kind::Function => "FUNCTION KILL",
-            };
-            tracing::warn!(
-                elapsed_ms = elapsed_ns / 1_000_000,
-                name = %self.invocation.name.escape_ascii(),
-                "Slow script detected: still in execution. You can try killing the script using the {command} command."
-            );
-        }
-        self.serve_others()
+        self.watch.interrupt(self.ctx, self.wrote)
+    }
+
+    fn memory_freed(&mut self) {
+        self.ctx.host.purge_memory();
     }
 }
 

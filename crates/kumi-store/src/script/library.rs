@@ -99,7 +99,7 @@ impl Libraries {
         Some((&mut self.lua, registered))
     }
 
-    /// Loads a library; returns its name. `limit_ns` is the time that its code may take.
+    /// Loads a library; returns its name. `limit_ns` is the time that its code may take once it is compiled.
     ///
     /// # Errors
     /// The text FUNCTION LOAD answers.
@@ -108,7 +108,7 @@ impl Libraries {
         code: &[u8],
         replace: bool,
         limit_ns: Option<u64>,
-        host: &mut dyn Host,
+        host: &mut dyn LoadHost,
     ) -> Result<Vec<u8>, Vec<u8>> {
         let (name, start) = shebang::of_library(code)?;
         if !is_name(&name) {
@@ -127,7 +127,8 @@ impl Libraries {
     pub(super) fn rebuild(&mut self, host: &mut dyn Host) {
         let mut fresh = Self::new();
         for (name, library) in &self.libraries {
-            let loads = || fresh.load(&library.code, false, None, &mut *host).is_ok();
+            let mut host = Unwatched(&mut *host);
+            let loads = || fresh.load(&library.code, false, None, &mut host).is_ok();
             if !catch_unwind(AssertUnwindSafe(loads)).unwrap_or(false) {
                 tracing::error!(library = %name.escape_ascii(), "a library is lost");
             }
@@ -166,7 +167,7 @@ impl Libraries {
         payload: &[u8],
         replace: bool,
         limit_ns: Option<u64>,
-        host: &mut dyn Host,
+        host: &mut dyn LoadHost,
     ) -> Result<(), Vec<u8>> {
         let mut pending: Vec<Pending> = Vec::new();
         let loaded = codes(payload).and_then(|codes| {
@@ -239,13 +240,14 @@ impl Libraries {
         &mut self,
         code: &[u8],
         limit_ns: Option<u64>,
-        host: &mut dyn Host,
+        host: &mut dyn LoadHost,
     ) -> Result<Vec<Registered>, Vec<u8>> {
-        let chunk = self.lua.load("@user_function", code).map_err(|failure| {
+        let chunk = self.lua.load_for(&mut *host, "@user_function", code);
+        let chunk = chunk.map_err(|failure| {
             let text = b"ERR Error compiling function: ".to_vec();
             [text, failure.message].concat()
         })?;
-        let end_ns = limit_ns.map(|limit_ns| host.now().mono_ns.saturating_add(limit_ns));
+        let end_ns = limit_ns.map(|limit_ns| host.mono_ns().saturating_add(limit_ns));
         let mut loader = Loader {
             registered: Vec::new(),
             host,
@@ -324,10 +326,31 @@ fn quoted(what: &str, name: &[u8]) -> Vec<u8> {
     .concat()
 }
 
+/// What libraries are loaded with: it is asked now and then while they are compiled, and knows the time.
+pub(crate) trait LoadHost: kumi_lua::Host {
+    /// The steady clock.
+    fn mono_ns(&mut self) -> u64;
+}
+
+/// Loads the libraries of a file: nothing interrupts it.
+pub(crate) struct Unwatched<'h>(pub(crate) &'h mut dyn Host);
+
+impl kumi_lua::Host for Unwatched<'_> {
+    fn call(&mut self, _function: u32, call: &mut Call<'_>) -> Result<(), Error> {
+        Err(call.error("no such host function"))
+    }
+}
+
+impl LoadHost for Unwatched<'_> {
+    fn mono_ns(&mut self) -> u64 {
+        self.0.now().mono_ns
+    }
+}
+
 /// What a library's code can call while it is loaded.
 struct Loader<'h> {
     registered: Vec<Registered>,
-    host: &'h mut dyn Host,
+    host: &'h mut dyn LoadHost,
     end_ns: Option<u64>,
 }
 
@@ -350,7 +373,7 @@ impl kumi_lua::Host for Loader<'_> {
         let Some(end_ns) = self.end_ns else {
             return Ok(());
         };
-        if self.host.now().mono_ns < end_ns {
+        if self.host.mono_ns() < end_ns {
             return Ok(());
         }
         Err("FUNCTION LOAD timeout".to_owned())

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! run.rs      one run: checks, KEYS and ARGV, the outcome
-//! bridge.rs   what a script calls: redis.call and its relatives; interruption of long scripts
+//! bridge.rs   what a script calls: redis.call and its relatives
+//! watch.rs    what happens to a script or compilation that takes long
 //! api.rs      the other functions of the `redis` table
 //! values.rs   replies as Lua values, Lua values as replies
 //! library.rs  function libraries
@@ -18,10 +19,12 @@ mod library;
 mod run;
 pub(crate) mod shebang;
 mod values;
+mod watch;
 
-pub(crate) use library::{LOAD_LIMIT_NS, Libraries, Library, Policy, Registered};
+pub(crate) use library::{LOAD_LIMIT_NS, Libraries, Library, Policy, Registered, Unwatched};
 pub(crate) use run::{Invocation, Kind, key_count, run};
 pub(crate) use shebang::{ScriptFlags, script_flag};
+pub(crate) use watch::Compiling;
 
 use crate::ctx::Ctx;
 use kumi_lua::{Function, Limits, Lua};
@@ -167,11 +170,17 @@ impl Evaluator {
         self.cache.contains_key(sha)
     }
 
-    /// Compiles a script into the cache, unless it is there.
+    /// Compiles a script into the cache, unless it is there. `host` is asked now and then meanwhile.
     ///
     /// # Errors
     /// The text EVAL and SCRIPT LOAD answer.
-    pub(crate) fn load(&mut self, sha: Sha, source: &[u8], keep: bool) -> Result<(), Vec<u8>> {
+    pub(crate) fn load(
+        &mut self,
+        sha: Sha,
+        source: &[u8],
+        keep: bool,
+        host: &mut dyn kumi_lua::Host,
+    ) -> Result<(), Vec<u8>> {
         if let Some(cached) = self.cache.get_mut(&sha) {
             if keep && !cached.loaded {
                 cached.loaded = true;
@@ -183,7 +192,7 @@ impl Evaluator {
         let (flags, start) = shebang::of_script(source)?;
         let function = self
             .lua
-            .load("@user_script", &source[start..])
+            .load_for(host, "@user_script", &source[start..])
             .map_err(|error| {
                 let text = b"ERR Error compiling script (new function): ".to_vec();
                 [text, error.message].concat()
@@ -218,7 +227,11 @@ impl Evaluator {
         scripts.sort_unstable_by_key(|(_, cached)| cached.used);
         for (sha, cached) in scripts {
             fresh.runs = cached.used;
-            let compiles = || fresh.load(sha, &cached.source, cached.loaded).is_ok();
+            let compiles = || {
+                fresh
+                    .load(sha, &cached.source, cached.loaded, &mut ())
+                    .is_ok()
+            };
             if !catch_unwind(AssertUnwindSafe(compiles)).unwrap_or(false) {
                 tracing::error!(sha = %sha.hex().escape_ascii(), "a script is lost");
             }

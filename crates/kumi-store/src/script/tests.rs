@@ -674,3 +674,51 @@ fn texts_and_depths_are_those_of_redis() {
         lab.check_eval(script, expected);
     }
 }
+
+#[test]
+fn scripts_that_were_written_for_valkey_run() {
+    let mut lab = Lab::new();
+    lab.check_eval("return server == redis and 1", ":1\r\n");
+    lab.check_eval("return server.call('set', 'k', 'v')", "+OK\r\n");
+    lab.check_eval("return server.pcall('get', 'k')", "$1\r\nv\r\n");
+    lab.check_eval(
+        "return server.error_reply('MY error').err",
+        "$8\r\nMY error\r\n",
+    );
+    lab.check_eval(
+        "return server.sha1hex('') == redis.sha1hex('') and 1",
+        ":1\r\n",
+    );
+    lab.check_eval("return server.SERVER_NAME", "$5\r\nredis\r\n");
+    lab.check_eval(
+        "return server.VALKEY_VERSION == redis.REDIS_VERSION and 1",
+        ":1\r\n",
+    );
+    lab.check_eval(
+        "return server.VALKEY_VERSION_NUM == redis.REDIS_VERSION_NUM and 1",
+        ":1\r\n",
+    );
+    let reply = lab.eval("server.x = 1", &[]);
+    assert!(
+        reply.contains("Attempt to modify a readonly table"),
+        "{reply}"
+    );
+    let library = "#!lua name=mine\n\
+        local numbers = server.LOG_NOTICE + redis.LOG_NOTICE\n\
+        server.register_function('f', function(keys, args) return server.call('get', keys[1]) end)\n\
+        server.register_function{function_name = 'g', callback = function() return numbers end, flags = {'no-writes'}}";
+    let client = lab.client;
+    assert_eq!(
+        lab.send(client, &[b"FUNCTION", b"LOAD", library.as_bytes()]),
+        "$4\r\nmine\r\n"
+    );
+    lab.check(&[("FCALL f 1 k", "$1\r\nv\r\n"), ("FCALL_RO g 0", ":4\r\n")]);
+    let reply = lab.send(
+        client,
+        &[b"FUNCTION", b"LOAD", b"#!lua name=bad\nserver.nosuch()"],
+    );
+    assert!(
+        reply.contains("nonexistent global variable 'nosuch'"),
+        "{reply}"
+    );
+}

@@ -7,6 +7,7 @@ use crate::keyspace::{Keyspace, LoadBatch, LoadedKey, NewValue, SavedAccess, Val
 use crate::rdb::{
     Built, FileError, FileReader, FileWriter, Item, KeyFacts, KeyHead, Part, SavedKey,
 };
+use crate::script::Unwatched;
 use std::io::{self, Read, Write};
 
 /// How much is serialised before it is written.
@@ -205,7 +206,9 @@ impl Store {
         }
         let mut libraries = self.scripts.take_or_make_libraries();
         let failed = codes.iter().find_map(|code| {
-            let text = libraries.load(code, replace, None, host).err()?;
+            let text = libraries
+                .load(code, replace, None, &mut Unwatched(&mut *host))
+                .err()?;
             let text = text.escape_ascii();
             let name = library_name(code);
             Some(LoadError::File(format!("library '{name}': {text}")))

@@ -44,6 +44,54 @@ fn a_long_script_lets_others_be_answered_and_can_be_killed() {
 }
 
 #[test]
+fn a_long_compilation_lets_others_be_answered_and_can_be_killed() {
+    let mut lab = Lab::new();
+    lab.make_scripts_slow();
+    let other = lab.connect();
+    let source = "local x ".to_owned() + &"x = 1 ".repeat(200_000);
+    let library = format!("#!lua name=long\n{source}");
+    let words: [&[&str]; 4] = [
+        &["EVAL", &source, "0"],
+        &["SCRIPT", "LOAD", &source],
+        &["FUNCTION", "LOAD", &library],
+        &["EVAL", "return loadstring(ARGV[1])", "0", &source],
+    ];
+    for words in words {
+        let command = words[0];
+        let (kill, other_kill) = match command {
+            "FUNCTION" => ("FUNCTION KILL", "SCRIPT KILL"),
+            _ => ("SCRIPT KILL", "FUNCTION KILL"),
+        };
+        lab.host.meanwhile = vec![(other, "GET a"), (other, other_kill), (other, kill)];
+        let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+        let client = lab.client;
+        let reply = lab.send(client, &words);
+        assert!(reply.starts_with("-ERR "), "{command}: {reply}");
+        assert!(
+            reply.contains("Script killed by user with"),
+            "{command}: {reply}"
+        );
+        let replies = lab.received(other);
+        assert!(
+            replies.starts_with("-BUSY Redis is busy running a script."),
+            "{replies}"
+        );
+        assert!(replies.ends_with("+OK\r\n"), "{command}: {replies}");
+        assert_eq!(lab.host.meanwhile.len(), 0, "{command}");
+        lab.check(&[("GET a", "$-1\r\n")]);
+        lab.check_eval("return 7", ":7\r\n");
+    }
+    // Without a kill they end by themselves.
+    lab.host.meanwhile = vec![(other, "GET a")];
+    let client = lab.client;
+    assert_eq!(
+        lab.send(client, &[b"EVAL", source.as_bytes(), b"0"]),
+        "$-1\r\n"
+    );
+    assert!(lab.received(other).starts_with("-BUSY"));
+}
+
+#[test]
 fn with_a_threshold_of_zero_no_script_is_slow() {
     let mut lab = Lab::new();
     lab.make_scripts_slow();
