@@ -1,5 +1,5 @@
-//! What the allocator is asked for besides memory. This is the only module of the crate with
-//! `unsafe`, for calls that have no safe form.
+//! What the allocator is asked for besides memory. It has `unsafe`, for calls
+//! that have no safe form.
 
 /// Has the allocator give back what other threads freed for the calling thread.
 ///

@@ -2,6 +2,7 @@
 
 use crate::allocator;
 use crate::config_file::{replace_file, write_back};
+use crate::crash;
 use crate::descriptors;
 use crate::facts;
 use crate::front::{EngineIo, Front};
@@ -24,6 +25,12 @@ use std::time::Duration;
 impl Host for Front {
     fn now(&mut self) -> Now {
         self.clock.read()
+    }
+
+    fn crash(&mut self) {
+        if self.config.ends_process {
+            crash::segfault();
+        }
     }
 
     fn ticked(&mut self) -> bool {
@@ -53,6 +60,9 @@ impl Host for Front {
         }
         self.apply_log(settings, changed);
         self.note_key_delay(settings);
+        if owns_process && changed.contains(&"crash-log-enabled") {
+            crash::enable(settings.crash_log_enabled);
+        }
         if changed.contains(&"loglevel")
             && let Some(log) = &self.config.log
         {

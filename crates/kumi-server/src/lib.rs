@@ -4,7 +4,8 @@
 //! that on a thread of its own and a private socket; [`main_from_args`] is the whole program.
 //! The data and the commands are the engine's: nothing here knows what a key is.
 //!
-//! Calls of the allocator are `unsafe`; `allocator.rs` has all of them and says why they are sound.
+//! Calls of the allocator and the handler of crashes are `unsafe`; `allocator.rs` and `crash.rs` have all of it and say why
+//! it is sound.
 
 mod accept;
 mod allocator;
@@ -12,6 +13,7 @@ mod aof;
 mod clock;
 mod config_file;
 mod conn;
+mod crash;
 mod descriptors;
 mod discard;
 mod embedded;

@@ -69,17 +69,6 @@ fn filter(level: LogLevel) -> LevelFilter {
     }
 }
 
-/// Logs panics with their backtrace. A panic in a command is caught and replied to with an error, so
-/// the log is the only place that shows where it happened.
-pub(crate) fn install_panic_hook() {
-    std::panic::set_hook(Box::new(|panic| {
-        let backtrace = std::backtrace::Backtrace::force_capture();
-        let thread = std::thread::current();
-        let thread = thread.name().unwrap_or("unnamed").to_owned();
-        tracing::error!(thread, "panic: {panic}\n{backtrace}");
-    }));
-}
-
 impl<'a> MakeWriter<'a> for Target {
     type Writer = Box<dyn Write>;
 

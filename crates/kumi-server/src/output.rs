@@ -48,6 +48,7 @@ impl Front {
             && let Err(error) = conn.stream.send_unsent()
         {
             tracing::debug!(%error, "writing to a client failed");
+            engine.store.note_leaving(key, "write error");
             return self.close(engine, key);
         }
         let (first, more) = engine.outputs.first_chunk(key);
@@ -70,6 +71,7 @@ impl Front {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     tracing::debug!(%error, "writing to a client failed");
+                    engine.store.note_leaving(key, "write error");
                     return self.close(engine, key);
                 }
             }
@@ -156,6 +158,7 @@ impl Front {
             let mut conn = *conn;
             conn.stream.finish();
             conn.stream.shutdown(Shutdown::Write);
+            engine.store.note_leaving(conn.key, "the server stops");
             engine.store.disconnect(conn.key);
             engine.outputs.remove(conn.key);
         }

@@ -1,7 +1,8 @@
-//! A server that is the whole program: this is what changes things that belong to the process, its log, panic hook,
-//! signals, working directory and pid file. Nothing else in this crate does, except that CONFIG SET dir changes the
+//! A server that is the whole program: this is what changes things that belong to the process, its log, panic hook, crash
+//! report, signals, working directory and pid file. Nothing else in this crate does, except that CONFIG SET dir changes the
 //! working directory of such a server.
 
+use crate::crash;
 use crate::listen::{Addresses, ListenError, Listeners};
 use crate::log::{self, Target};
 use crate::server::{ServerConfig, ServerError, run_and_tell};
@@ -64,8 +65,8 @@ impl Program {
         enter_directory(&mut config)?;
         let target = log_target(config.settings())?;
         let logs_to_file = matches!(target, Target::File(_));
+        crash::install(&target, config.settings().crash_log_enabled);
         let log = log::install(target, config.settings().loglevel);
-        log::install_panic_hook();
         prepare_process(config.settings());
         let server = ServerConfig {
             config,

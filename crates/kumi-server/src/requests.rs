@@ -125,6 +125,7 @@ impl Front {
         self.keep(engine, key, input);
         if left > engine.store.config().settings().query_buffer_limit_bytes {
             engine.store.note_query_limit(key);
+            engine.store.note_leaving(key, "query buffer limit");
             self.close(engine, key);
         }
     }

@@ -1,5 +1,6 @@
 //! Running a server: from a configuration and its listeners to the end of the last connection.
 
+use crate::crash;
 use crate::descriptors;
 use crate::front::{EngineIo, Front};
 use crate::listen::Listeners;
@@ -171,6 +172,9 @@ pub(crate) fn run_and_tell(
     front.oom_score.start(settings, ends_process);
     let now = front.clock.read();
     let mut store = Store::new(engine, fastrand::Rng::new(), now);
+    if ends_process {
+        crash::watch(store.running_command());
+    }
     store
         .load_users(&mut front)
         .map_err(|reason| ServerError::Users { reason })?;
@@ -195,6 +199,13 @@ pub(crate) fn run_and_tell(
     }
     let Ok(stopped) = outcome else {
         tracing::error!("the engine panicked in the middle of a change: the server stops");
+        if ends_process {
+            // What the report of a crash has besides; the data may be in any condition.
+            let info = || tracing::error!("INFO after the panic\n{}", store.info(&mut front));
+            if catch_unwind(AssertUnwindSafe(info)).is_err() {
+                tracing::error!("INFO panicked as well");
+            }
+        }
         // Not dropped: a drop would walk data that may be inconsistent.
         std::mem::forget(store);
         return Err(ServerError::Engine);

@@ -282,6 +282,10 @@ pub trait Host {
         false
     }
 
+    /// Ends the process by an access to memory that is not there (DEBUG SEGFAULT). Returns if the process is not the
+    /// server's own.
+    fn crash(&mut self) {}
+
     /// Stops the engine's thread (DEBUG SLEEP).
     fn sleep(&mut self, time: Duration);
 

@@ -68,8 +68,8 @@ pub use propagation::Writes;
 pub use session::{InputUse, Peer, SessionKey};
 pub use store::batch::MAX_BATCH_REQUESTS;
 pub use store::{
-    Effect, Flow, LoadError, Loaded, LogProgress, ReplayError, ShutdownRequest, SnapshotEncoder,
-    SnapshotError, SnapshotPurpose, SnapshotSink, Store,
+    Effect, Flow, LoadError, Loaded, LogProgress, ReplayError, RunningCommand, ShutdownRequest,
+    SnapshotEncoder, SnapshotError, SnapshotPurpose, SnapshotSink, Store,
 };
 pub(crate) use store::{ctx, delivery, waiting};
 

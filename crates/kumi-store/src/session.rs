@@ -171,6 +171,8 @@ pub(crate) struct Session {
     pub(crate) lib_name: Vec<u8>,
     pub(crate) lib_version: Vec<u8>,
     pub(crate) created_ms: u64,
+    /// Why it ends, once that is known.
+    pub(crate) leaving: Option<&'static str>,
     pub(crate) last_active_ms: u64,
     pub(crate) last_command: Option<CommandId>,
     /// The row of a request that was decoded before, which the next one often has too.
@@ -233,6 +235,7 @@ impl Session {
             lib_name: Vec::new(),
             lib_version: Vec::new(),
             created_ms: now_ms,
+            leaving: None,
             last_active_ms: now_ms,
             last_command: None,
             last_planned: None,

@@ -30,6 +30,7 @@ mod log;
 pub(crate) mod parts;
 mod permission;
 mod persistence;
+mod running;
 mod saves;
 mod snapshot;
 mod telemetry;
@@ -58,6 +59,7 @@ pub use loading::ReplayError;
 pub use log::LogProgress;
 pub(crate) use log::LogWait;
 pub use persistence::{LoadError, Loaded};
+pub use running::RunningCommand;
 use saves::Saves;
 pub(crate) use snapshot::Snapshot;
 pub use snapshot::{SnapshotEncoder, SnapshotError, SnapshotPurpose, SnapshotSink};
@@ -150,6 +152,7 @@ pub struct Store {
     /// The append-only file cannot be written: writes are refused with this reason.
     pub(crate) log_error: Option<Box<str>>,
     effects: Vec<Effect>,
+    running_command: RunningCommand,
     /// Memory of the front's output buffers when a command last ended.
     output_bytes: usize,
     /// All that waits for clients, as `maxmemory-clients` counts it.
@@ -186,6 +189,7 @@ impl Store {
             log: LogProgress::default(),
             log_error: None,
             effects: Vec::new(),
+            running_command: RunningCommand::new(&index),
             output_bytes: 0,
             waiting_bytes: 0,
             garbage_bytes: 0,
@@ -229,15 +233,39 @@ impl Store {
         self.clients.add(peer, name, now.unix_ms())
     }
 
+    /// The command that was begun last, for a report of a crash.
+    #[must_use]
+    pub fn running_command(&self) -> RunningCommand {
+        self.running_command.clone()
+    }
+
+    /// Notes why a session ends, for the log. The first reason counts; without one the client has closed its connection.
+    pub fn note_leaving(&mut self, key: SessionKey, reason: &'static str) {
+        if let Some(session) = self.clients.sessions.get_mut(key) {
+            session.leaving.get_or_insert(reason);
+        }
+    }
+
     /// The connection is gone; everything held for it goes too.
     pub fn disconnect(&mut self, key: SessionKey) {
         self.unwatch_all(key);
         self.unsubscribe_everything(key);
         self.stop_tracking(key);
         self.invalidations.forget(key);
-        if let Some(session) = self.clients.remove(key)
-            && let Some(blocked) = session.blocked
-        {
+        let Some(session) = self.clients.remove(key) else {
+            return;
+        };
+        // Redis's words, with what CLIENT LIST shows to tell a client by.
+        tracing::debug!(
+            "Client closed connection id={} addr={} laddr={} name={} age={} reason={}",
+            session.id,
+            session.peer.addr,
+            session.peer.laddr,
+            session.name.escape_ascii(),
+            self.now.unix_ms().saturating_sub(session.created_ms) / 1000,
+            session.leaving.unwrap_or("closed by the client"),
+        );
+        if let Some(blocked) = session.blocked {
             self.forget_wait(key, &blocked);
         }
     }
@@ -345,6 +373,7 @@ impl Store {
         };
         tracing::debug!(client = %session.peer.addr, conn_id = session.id, reason, "protocol error");
         session.closing = true;
+        session.leaving.get_or_insert("protocol error");
         outputs.push(key, error);
         self.telemetry.stats.count_error(b"ERR");
         self.list_output(outputs, key);
@@ -473,6 +502,7 @@ impl Store {
             return;
         }
         session.closing = true;
+        session.leaving.get_or_insert("output buffer limit");
         self.telemetry.stats.output_limit_disconnections += 1;
         let seconds = |since_ms: u64| now_ms.saturating_sub(since_ms) / 1000;
         // Redis's words, with what CLIENT LIST shows to tell a client by.

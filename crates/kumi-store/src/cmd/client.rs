@@ -310,11 +310,13 @@ fn kill(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         .collect();
     for &key in &keys {
         if key == ctx.session {
-            ctx.session().closing = true;
+            let session = ctx.session();
+            session.closing = true;
+            session.leaving.get_or_insert("CLIENT KILL");
             ctx.flow = Flow::Close;
         } else {
             // It is gone for everybody from now on; only its socket waits for the front.
-            ctx.disconnect(key);
+            ctx.disconnect(key, "CLIENT KILL");
         }
     }
     match (old_form, keys.is_empty()) {

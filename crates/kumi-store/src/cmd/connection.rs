@@ -247,7 +247,9 @@ fn select(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 
 fn quit(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
     ctx.reply.ok();
-    ctx.session().closing = true;
+    let session = ctx.session();
+    session.closing = true;
+    session.leaving.get_or_insert("QUIT");
     ctx.flow = Flow::Close;
     Ok(())
 }

@@ -9,6 +9,8 @@ mod sections;
 use crate::command::{Command, category, flag};
 use crate::ctx::Ctx;
 use crate::error::CommandResult;
+use crate::host::Host;
+use crate::store::Store;
 use kumi_resp::Args;
 
 pub(super) const COMMANDS: &[Command] = &[Command {
@@ -115,6 +117,18 @@ fn info(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let text = page.into_text();
     ctx.reply.verbatim_text(&text);
     Ok(())
+}
+
+impl Store {
+    /// The sections that INFO answers without arguments, for a report.
+    pub fn info(&self, host: &mut dyn Host) -> String {
+        let (facts, event_loop) = (host.facts(), host.event_loop());
+        let mut page = sections::Page::new(self, facts, event_loop, self.now);
+        for section in Section::ALL.into_iter().filter(|it| it.is_default()) {
+            page.add(section);
+        }
+        String::from_utf8_lossy(&page.into_text()).replace('\r', "")
+    }
 }
 
 #[cfg(test)]

@@ -290,7 +290,7 @@ pub const TABLE: &[Directive] = &[
     row("syslog-enabled", BOOL, "no", FIXED, Inert(SYSLOG)),
     row("syslog-ident", TEXT, "redis", FIXED, Inert(SYSLOG)),
     row("syslog-facility", Kind::Choice(&["user", "local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7"]), "local0", FIXED, Inert(SYSLOG)),
-    row("crash-log-enabled", BOOL, "yes", SET, Inert("a crash is always logged with its backtrace")),
+    row("crash-log-enabled", BOOL, "yes", SET, Live(|s, v| s.crash_log_enabled = v.is_yes())),
     row("crash-memcheck-enabled", BOOL, "yes", SET, Inert("memory is not tested after a crash")),
     row("watchdog-period", int(0, I32), "0", SET, Inert("there is no watchdog")).hidden(),
 

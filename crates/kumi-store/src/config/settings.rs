@@ -133,6 +133,8 @@ pub struct Settings {
     pub aof_use_rdb_preamble: bool,
     /// The append-only file has a line with the time before the writes of each second.
     pub aof_timestamps: bool,
+    /// `crash-log-enabled`: a program that is the server reports a crash by a signal.
+    pub crash_log_enabled: bool,
     /// `always-show-logo`: the name, the port and the process id at the start, in lines of their own.
     pub always_show_logo: bool,
     /// A base is synced every 4 MiB while it is written.
@@ -570,6 +572,7 @@ impl Settings {
             aof_load_truncated: true,
             aof_use_rdb_preamble: true,
             aof_timestamps: false,
+            crash_log_enabled: true,
             always_show_logo: false,
             aof_incremental_fsync: true,
             aof_keep_history: false,

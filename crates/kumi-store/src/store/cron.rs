@@ -220,6 +220,7 @@ impl Store {
         self.note_output(outputs);
         let timeout_ms = u64::from(self.config.settings().timeout_s) * 1000;
         let mut over_soft_limit = Vec::new();
+        let mut idle = Vec::new();
         for session in self.clients.sessions.iter() {
             if session.soft_limit_since_ms.is_some() {
                 over_soft_limit.push(session.key);
@@ -229,8 +230,12 @@ impl Store {
             let idle_ms = now_ms.saturating_sub(session.last_active_ms);
             if timeout_ms != 0 && !exempt && idle_ms > timeout_ms {
                 tracing::debug!(conn_id = session.id, "Closing idle client");
-                self.effects.push(Effect::Close(session.key));
+                idle.push(session.key);
             }
+        }
+        for key in idle {
+            self.note_leaving(key, "idle timeout");
+            self.effects.push(Effect::Close(key));
         }
         for key in over_soft_limit {
             let pending = outputs.pending(key);

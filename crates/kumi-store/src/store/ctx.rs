@@ -139,6 +139,7 @@ impl<'a> Ctx<'a> {
     pub(crate) fn call(&mut self, id: CommandId, args: Args<'_>) {
         let row = self.store.index.get(id).row;
         self.running = Some(id);
+        self.store.running_command.set(id, args.len());
         if row.flags & flag::BRIEF == 0 {
             self.store.end_measuring(self.host);
             self.clock_ns = self.clock_ns.max(self.store.now.mono_ns);

@@ -284,7 +284,9 @@ impl Ctx<'_> {
                 "closing a client whose transaction is too large"
             );
             self.store.telemetry.stats.query_limit_disconnections += 1;
-            self.session().closing = true;
+            let session = self.session();
+            session.closing = true;
+            session.leaving.get_or_insert("query buffer limit");
             self.store.effect(Effect::Close(self.session));
             self.flow = Flow::Close;
             return;
@@ -297,6 +299,7 @@ impl Ctx<'_> {
     fn close_http(&mut self) {
         let session = self.session();
         session.closing = true;
+        session.leaving.get_or_insert("HTTP request");
         let (conn_id, client) = (session.id, session.peer.addr.clone());
         if self.store.clients.may_log_http(self.now.mono_ns) {
             tracing::warn!(

@@ -309,6 +309,7 @@ impl Store {
             }
             self.telemetry.stats.evicted_clients += 1;
             outputs.clear(key);
+            self.note_leaving(key, "evicted, maxmemory-clients");
             self.disconnect(key);
             self.effects.push(Effect::Close(key));
             self.note_output(outputs);

@@ -107,7 +107,8 @@ impl<'a> Ctx<'a> {
     }
 
     /// Ends another session. Its socket is closed by the front later.
-    pub(crate) fn disconnect(&mut self, key: SessionKey) {
+    pub(crate) fn disconnect(&mut self, key: SessionKey, reason: &'static str) {
+        self.store.note_leaving(key, reason);
         self.store.disconnect(key);
         self.store.effect(Effect::Close(key));
     }

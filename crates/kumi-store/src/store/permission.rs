@@ -228,16 +228,20 @@ impl<'a> Ctx<'a> {
                 let remains = self.store.acl.find(&name) == Some(id);
                 let session = self.session();
                 session.closing = true;
+                session.leaving.get_or_insert(CHANGED_USER);
                 if !remains {
                     session.user = UserId::DELETED;
                 }
                 self.flow = super::Flow::Close;
             } else {
-                self.disconnect(key);
+                self.disconnect(key, CHANGED_USER);
             }
         }
     }
 }
+
+/// Why sessions end whose user was changed, in the log.
+const CHANGED_USER: &str = "its user was changed or removed";
 
 impl Store {
     /// Takes the users of the configuration over: those of its `user` lines, or those of its ACL file. Call it once,
