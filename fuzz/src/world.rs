@@ -6,7 +6,7 @@ use kumi_resp::{
     Args, Decoder, Frame, Limits, OwnedArgs, ProtocolError, ReplyLimits, Step, decode_reply,
 };
 use kumi_store::config::{Config, Source};
-use kumi_store::{Effect, Flow, Now, Outputs, Peer, SessionKey, Store};
+use kumi_store::{Effect, Flow, Now, Outputs, Peer, Seeds, SessionKey, Store};
 use std::time::Duration;
 
 const CLIENTS: usize = 4;
@@ -57,8 +57,8 @@ impl World {
         let mut host = FuzzHost::new();
         let mut mirror_host = FuzzHost::new();
         mirror_host.runs = false;
-        let mut store = Store::new(config(), fastrand::Rng::with_seed(7), host.now);
-        let mut mirror = Store::new(config(), fastrand::Rng::with_seed(8), host.now);
+        let mut store = Store::new(config(), Seeds::from_seed(7), host.now);
+        let mut mirror = Store::new(config(), Seeds::from_seed(8), host.now);
         store.listen_to_writes(true);
         let clerk = store.connect(Peer::default(), host.now);
         let seats = (0..CLIENTS)

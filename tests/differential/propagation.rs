@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use kumi_resp::{Decoder, Limits, OwnedArgs, Step};
 use kumi_store::{
-    ApplyError, Config, Flow, Host, HostFacts, Now, Outputs, Peer, SessionKey, Store,
+    ApplyError, Config, Flow, Host, HostFacts, Now, Outputs, Peer, Seeds, SessionKey, Store,
 };
 
 use crate::support::server::Server;
@@ -262,7 +262,7 @@ impl Engine {
     fn new() -> Self {
         let mut host = Clock;
         let now = host.now();
-        let mut store = Store::new(Config::default(), fastrand::Rng::with_seed(1), now);
+        let mut store = Store::new(Config::default(), Seeds::from_seed(1), now);
         let client = store.connect(Peer::default(), now);
         Self {
             store,

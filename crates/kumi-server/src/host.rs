@@ -7,7 +7,7 @@ use crate::descriptors;
 use crate::facts;
 use crate::front::{EngineIo, Front};
 use crate::listen::{self, Listener, Place};
-use crate::{rdb_file, snapshot, tls};
+use crate::{random, rdb_file, snapshot, tls};
 use kumi_store::config::Settings;
 use kumi_store::{
     ApplyError, Config, Host, HostFacts, Now, Outputs, RewriteStart, SnapshotEncoder,
@@ -193,8 +193,7 @@ impl Host for Front {
     }
 
     fn fill_random(&mut self, bytes: &mut [u8]) -> bool {
-        let source = fs::File::open("/dev/urandom");
-        source.is_ok_and(|mut source| source.read_exact(bytes).is_ok())
+        random::fill(bytes).is_ok()
     }
 
     fn sleep(&mut self, time: Duration) {

@@ -27,6 +27,7 @@ mod log;
 mod oom_score;
 mod output;
 mod program;
+mod random;
 mod rdb_file;
 mod requests;
 mod server;

@@ -5,6 +5,7 @@
 
 use crate::aof::Pace;
 use crate::front::{EngineIo, Front};
+use crate::random;
 use crate::server::ServerError;
 use crate::shutdown::Shutdown;
 use crate::snapshot::{KeyDelay, Plan};
@@ -167,7 +168,8 @@ fn create_temporary(settings: &Settings) -> io::Result<(PathBuf, File)> {
 /// A name that no other file of this or another server has: `temp-<pid>-<number>.rdb`. The number is random, because servers
 /// in containers may share a directory and have the same process id.
 fn temporary(settings: &Settings) -> PathBuf {
-    let (pid, number) = (std::process::id(), fastrand::u64(..));
+    // A system that has started always has randomness; the process id tells servers apart without it.
+    let (pid, number) = (std::process::id(), random::number().unwrap_or_default());
     directory(settings).join(format!("temp-{pid}-{number}.rdb"))
 }
 

@@ -5,6 +5,7 @@ use crate::descriptors;
 use crate::front::{EngineIo, Front};
 use crate::listen::Listeners;
 use crate::log::LogControl;
+use crate::random;
 use crate::shutdown::Shutdown;
 use crate::tls;
 use kumi_store::{Config, Outputs, Store};
@@ -171,7 +172,7 @@ pub(crate) fn run_and_tell(
     let settings = engine.settings();
     front.oom_score.start(settings, ends_process);
     let now = front.clock.read();
-    let mut store = Store::new(engine, fastrand::Rng::new(), now);
+    let mut store = Store::new(engine, random::seeds()?, now);
     if ends_process {
         crash::watch(store.running_command());
     }

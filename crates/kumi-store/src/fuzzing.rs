@@ -2,6 +2,7 @@
 
 use crate::host::Now;
 use crate::rdb::{Compression, RdbError, Reader, Type, Visitor, Writer, decode, write_stream};
+use crate::seeds::Seeds;
 use crate::store::Store;
 use crate::types::list::{List, ListLimits, Side};
 use crate::types::packed::{Elem, Packed, PackedList};
@@ -50,7 +51,7 @@ pub fn load_file(file: &[u8]) -> bool {
             unix_us: 1_700_000_000_000_000,
             mono_ns: 0,
         };
-        let mut store = Store::new(Config::new(), fastrand::Rng::with_seed(7), now);
+        let mut store = Store::new(Config::new(), Seeds::from_seed(7), now);
         let loaded = store.load_rdb(file, |_| {}).ok()?;
         Some((store, loaded.keys))
     };

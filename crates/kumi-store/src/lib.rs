@@ -41,6 +41,7 @@ mod rdb;
 mod reference;
 mod reply;
 mod script;
+mod seeds;
 mod session;
 mod size_class;
 mod slowlog;
@@ -65,6 +66,7 @@ pub use host::{ApplyError, Host, HostFacts, LogFacts, Now, RewriteStart, TurnTim
 pub use keyspace::{Garbage, Piece};
 pub use output::Outputs;
 pub use propagation::Writes;
+pub use seeds::Seeds;
 pub use session::{InputUse, Peer, SessionKey};
 pub use store::batch::MAX_BATCH_REQUESTS;
 pub use store::{

@@ -6,6 +6,7 @@ use crate::config::{Config, Origin};
 use crate::host::{ApplyError, Host, HostFacts, Now, WriteKeys};
 use crate::keyspace::Piece;
 use crate::output::Outputs;
+use crate::seeds::Seeds;
 use crate::session::{Peer, SessionKey};
 use crate::store::{Effect, Flow, SnapshotEncoder, SnapshotPurpose, SnapshotSink, Store};
 use kumi_resp::{Batch, Decoder, Limits, OwnedArgs, Step};
@@ -255,11 +256,15 @@ pub(crate) struct Lab {
 
 impl Lab {
     pub(crate) fn new() -> Self {
+        Self::with_seeds(Seeds::from_seed(7))
+    }
+
+    pub(crate) fn with_seeds(seeds: Seeds) -> Self {
         let now = Now {
             unix_us: 1_700_000_000_000_000,
             mono_ns: 0,
         };
-        let mut store = Store::new(Config::new(), fastrand::Rng::with_seed(7), now);
+        let mut store = Store::new(Config::new(), seeds, now);
         let client = store.connect(Peer::default(), now);
         Self {
             store,

@@ -1,6 +1,7 @@
 //! What holds for all pages.
 
 mod layers;
+mod randomness;
 
 use crate::blocks::{pages, rust_blocks};
 use serde_json::Value;

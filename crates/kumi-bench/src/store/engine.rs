@@ -9,7 +9,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, bail};
 use kumi_resp::OwnedArgs;
-use kumi_store::{ApplyError, Config, Host, HostFacts, Now, Outputs, Peer, SessionKey, Store};
+use kumi_store::{
+    ApplyError, Config, Host, HostFacts, Now, Outputs, Peer, Seeds, SessionKey, Store,
+};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::args::{EngineLoad, EngineRunArgs};
@@ -89,7 +91,7 @@ fn empty(count: usize) -> Steps {
 fn grow(keys: usize, load: EngineLoad) -> Result<Steps> {
     let mut host = ClockHost;
     let mut random = fastrand::Rng::with_seed(SEED);
-    let mut store = Store::new(Config::default(), random.fork(), host.now());
+    let mut store = Store::new(Config::default(), Seeds::from_seed(SEED), host.now());
     let mut outputs = Outputs::new();
     let session = store.connect(Peer::default(), host.now());
     let mut steps = Steps::default();

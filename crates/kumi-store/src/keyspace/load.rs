@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_key_that_is_there_already_is_an_error() {
-        let mut keyspace = Keyspace::new(2, (1, 2));
+        let mut keyspace = Keyspace::new(2, (1, 2), 3);
         let mut batch = LoadBatch::default();
         for db in [0, 1] {
             for name in [b"a", b"b"] {
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn a_reserved_table_is_as_large_as_one_that_grew() {
         for keys in [0, 1, 500, 800, 5_000, 100_000] {
-            let mut keyspace = Keyspace::new(2, (1, 2));
+            let mut keyspace = Keyspace::new(2, (1, 2), 3);
             keyspace.reserve(0, keys);
             let mut batch = LoadBatch::default();
             for db in [0, 1] {

@@ -311,7 +311,8 @@ pub(crate) struct Keyspace {
 }
 
 impl Keyspace {
-    pub(crate) fn new(databases: usize, seed: (u64, u64)) -> Self {
+    /// `seed` is that of the hash function; `counters` that of the LFU counters, which clients can observe.
+    pub(crate) fn new(databases: usize, seed: (u64, u64), counters: u64) -> Self {
         Self {
             dbs: (0..databases).map(|_| Db::new(seed)).collect(),
             total_keys: 0,
@@ -319,7 +320,7 @@ impl Keyspace {
             first_deadlines: BTreeSet::new(),
             occupied: BTreeSet::new(),
             emptied: BTreeSet::new(),
-            access: AccessRule::new(seed.0 ^ seed.1),
+            access: AccessRule::new(counters),
             pool: Pool::default(),
             notify: NotifyFlags::default(),
             limits: DataLimits::default(),

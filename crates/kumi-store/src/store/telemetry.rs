@@ -13,6 +13,7 @@ use crate::command::{CommandId, flag};
 use crate::config::Settings;
 use crate::host::Now;
 use crate::latency::LatencyMonitor;
+use crate::seeds::{Seeds, hexadecimal};
 use crate::session::Session;
 use crate::slowlog::{self, SlowEntry, SlowLog};
 use crate::stats::Stats;
@@ -32,7 +33,9 @@ pub(crate) struct Telemetry {
     pub(crate) slowlog: SlowLog,
     pub(crate) latency: LatencyMonitor,
     pub(crate) started: Now,
+    /// INFO's `run_id` and `master_replid`.
     pub(crate) run_id: String,
+    pub(crate) replication_id: String,
     /// Commands at least this slow are logged.
     slow_ns: u64,
     track_latency: bool,
@@ -41,13 +44,14 @@ pub(crate) struct Telemetry {
 }
 
 impl Telemetry {
-    pub(super) fn new(commands: usize, run_id: String, started: Now) -> Self {
+    pub(super) fn new(commands: usize, seeds: &Seeds, started: Now) -> Self {
         Self {
             stats: Stats::new(commands),
             slowlog: SlowLog::default(),
             latency: LatencyMonitor::default(),
             started,
-            run_id,
+            run_id: hexadecimal(seeds.run_id),
+            replication_id: hexadecimal(seeds.replication_id),
             slow_ns: u64::MAX,
             track_latency: false,
             unmeasured: Vec::new(),
@@ -175,7 +179,7 @@ mod tests {
 
     #[test]
     fn brief_commands_have_their_time_in_full() {
-        let mut telemetry = Telemetry::new(2, String::new(), Now::default());
+        let mut telemetry = Telemetry::new(2, &Seeds::from_seed(1), Now::default());
         let (get, set) = (CommandId(0), CommandId(1));
         for id in [get, get, set, get] {
             telemetry.leave_unmeasured(id);
@@ -193,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_long_group_is_the_time_of_its_last_command() {
-        let mut telemetry = Telemetry::new(2, String::new(), Now::default());
+        let mut telemetry = Telemetry::new(2, &Seeds::from_seed(1), Now::default());
         telemetry.leave_unmeasured(CommandId(0));
         assert_eq!(telemetry.share_out(20_000_000), 20_000_000);
         assert_eq!(telemetry.stats.commands[0].usec(), 0);
@@ -201,7 +205,7 @@ mod tests {
 
     #[test]
     fn only_brief_commands_share_a_reading() {
-        let telemetry = Telemetry::new(0, String::new(), Now::default());
+        let telemetry = Telemetry::new(0, &Seeds::from_seed(1), Now::default());
         assert!(telemetry.shares_reading(flag::READONLY | flag::FAST));
         assert!(telemetry.shares_reading(flag::WRITE | flag::CONSTANT_TIME));
         assert!(!telemetry.shares_reading(flag::WRITE | flag::DENYOOM));

@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use quinn::{ConnectionId, ConnectionIdGenerator, EndpointConfig};
 use ring::hmac;
-use ring::rand::{SecureRandom, SystemRandom};
 
 use super::limits::endpoint_config;
 use crate::tls::ResetSecret;
@@ -29,22 +28,23 @@ pub(super) fn server_endpoint_config(secret: &ResetSecret, authority: &str) -> E
     let key = hmac::Key::new(hmac::HMAC_SHA256, of_server.as_ref());
     endpoint
         .reset_key(Arc::new(key))
-        .cid_generator(|| Box::new(Numbers));
+        .cid_generator(|| Box::new(Numbers::default()));
     endpoint
 }
 
 /// Makes random numbers. Those that quinn makes by itself are known to one process only, and packets with others are not
 /// answered. Here all are, with some milliseconds between two answers at least, as quinn has it.
-struct Numbers;
+#[derive(Default)]
+struct Numbers {
+    last: u64,
+}
 
 impl ConnectionIdGenerator for Numbers {
     fn generate_cid(&mut self) -> ConnectionId {
-        let mut number = [0; NUMBER_BYTES];
-        if SystemRandom::new().fill(&mut number).is_err() {
-            // It need not be secret, only another one.
-            number = fastrand::u64(..).to_le_bytes();
-        }
-        ConnectionId::new(&number)
+        // It need not be secret, only another one.
+        let next = self.last.wrapping_add(1);
+        self.last = getrandom::u64().unwrap_or(next);
+        ConnectionId::new(&self.last.to_le_bytes())
     }
 
     fn cid_len(&self) -> usize {

@@ -180,10 +180,16 @@ async fn leave(link: &Link) {
     let _ = tokio::time::timeout(DRAIN_TIME, link.context.idle()).await;
 }
 
+/// A generator of its own for waits, so that clients that lost the same server do not come back together.
+fn jitter() -> fastrand::Rng {
+    // A system that has started always has randomness; process ids differ at least on one machine.
+    fastrand::Rng::with_seed(getrandom::u64().unwrap_or_else(|_| u64::from(std::process::id())))
+}
+
 /// Tries until there is a connection; `None` when closed or given up. How long it waits grows with each attempt, and
 /// with each connection before this that was lost soon.
 async fn reconnect(shared: &Shared, soon_lost: u32) -> Option<(Link, ClientControl)> {
-    let mut random = fastrand::Rng::new();
+    let mut random = jitter();
     let mut reported: Option<String> = None;
     for attempt in 0.. {
         let policy = &shared.options.reconnect;
@@ -219,7 +225,7 @@ async fn reconnect(shared: &Shared, soon_lost: u32) -> Option<(Link, ClientContr
 ///
 /// The opening says its schema's hash again, so a server that changed refuses it and the channel ends with that reason.
 pub(super) async fn keep(shared: Arc<Shared>, keeper: Keeper) {
-    let mut random = fastrand::Rng::new();
+    let mut random = jitter();
     let mut attached = Instant::now();
     let mut soon_lost = 0;
     while keeper.lost().await {

@@ -152,7 +152,7 @@ fn write(path: &Path, peers: &BTreeMap<String, Fingerprint>) -> io::Result<()> {
     name.push(format!(
         ".{}-{:016x}.new",
         std::process::id(),
-        fastrand::u64(..)
+        getrandom::u64().map_err(|error| io::Error::other(error.to_string()))?
     ));
     let beside = path.with_file_name(name);
     // A leftover of a crash would keep its own mode; the new file has to be made by this call.

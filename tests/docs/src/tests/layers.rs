@@ -149,7 +149,7 @@ fn a_chain_of_supers_that_leaves_the_folder_is_found() {
 }
 
 /// All files in a folder and in those below it.
-fn files(folder: &Path) -> Vec<PathBuf> {
+pub(super) fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("a folder");
     let paths = entries.map(|entry| entry.expect("an entry").path());
     paths

@@ -479,9 +479,7 @@ impl<'a> Page<'a> {
     }
 
     fn replication(&mut self) {
-        // Nothing replicates yet, so the history has no name of its own: it gets the run's name,
-        // reversed, to differ from it.
-        let history: String = self.store.telemetry.run_id.chars().rev().collect();
+        let history = self.store.telemetry.replication_id.clone();
         let backlog = self.store.config.text("repl-backlog-size");
         let backlog = String::from_utf8_lossy(&backlog.unwrap_or_default()).into_owned();
         self.field("role", "master");

@@ -347,7 +347,7 @@ mod tests {
 
     #[test]
     fn a_collection_grows_out_of_its_entry_and_stays_the_same() {
-        let mut keyspace = Keyspace::new(1, SEED);
+        let mut keyspace = Keyspace::new(1, SEED, 3);
         let mut keys = keyspace.keys(0, 0, true);
         for number in 0..200 {
             let field = format!("field:{number}");
@@ -366,7 +366,7 @@ mod tests {
 
     #[test]
     fn the_accounts_follow_every_edit_and_an_empty_collection_goes() {
-        let mut keyspace = Keyspace::new(1, SEED);
+        let mut keyspace = Keyspace::new(1, SEED, 3);
         let empty = keyspace.memory_bytes();
         for number in 0..300_u32 {
             let field = number.to_string();
@@ -403,7 +403,7 @@ mod tests {
 
     #[test]
     fn another_type_is_refused_and_unchanged() {
-        let mut keyspace = Keyspace::new(1, SEED);
+        let mut keyspace = Keyspace::new(1, SEED, 3);
         let mut keys = keyspace.keys(0, 0, true);
         assert!(keys.put(b"k", NewValue::Int(5), Expiry::Clear).is_ok());
         assert_eq!(set(&mut keys, b"f", b"v"), Err(CommandError::WRONG_TYPE));
@@ -431,7 +431,7 @@ mod tests {
 
     #[test]
     fn an_edit_that_fails_leaves_a_small_collection_as_it_was() {
-        let mut keyspace = Keyspace::new(1, SEED);
+        let mut keyspace = Keyspace::new(1, SEED, 3);
         let mut keys = keyspace.keys(0, 0, true);
         assert!(set(&mut keys, b"f", b"v").is_ok());
         let failed = keys.edit(b"k", Missing::Skip, |hash: &mut Hash| {

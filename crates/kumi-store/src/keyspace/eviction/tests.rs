@@ -15,7 +15,7 @@ fn rule(policy: EvictionPolicy) -> EvictionRule {
 }
 
 fn keyspace(policy: EvictionPolicy) -> Keyspace {
-    let mut keyspace = Keyspace::new(4, SEED);
+    let mut keyspace = Keyspace::new(4, SEED, 3);
     keyspace.access.counts = policy.counts_accesses();
     keyspace
 }
