@@ -105,7 +105,7 @@ impl Front {
         let refusal = if engine.store.session_count() >= settings.maxclients {
             Some(TOO_MANY)
         } else if settings.protected_mode
-            && settings.requirepass.is_none()
+            && engine.store.default_user_is_nopass()
             && remote.is_some_and(|ip| !ip.to_canonical().is_loopback())
         {
             Some(PROTECTED)

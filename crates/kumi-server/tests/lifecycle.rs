@@ -4,14 +4,16 @@
 
 mod common;
 
-use common::{Client, PATIENCE, Process, binary, eventually, free_port, request, run_to_end};
+use common::{Client, PATIENCE, Process, binary, eventually, free_port, request, run_to_end, text};
 use rustix::process::{Pid, Signal};
 use std::fs;
 use std::io::Write;
+use std::net::IpAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 fn write(dir: &TempDir, name: &str, text: &str) -> String {
@@ -566,46 +568,163 @@ fn bind_takes_several_addresses_and_passes_over_optional_ones() {
     assert!(out.contains("Could not listen on 203.0.113.1"), "{out}");
 }
 
-#[test]
-fn protected_mode_refuses_clients_that_are_not_local() {
-    // The machine's own outward address is not the loopback, so a connection to it counts as
-    // coming from outside.
+/// Runs `test`, which has this name, with an address of this machine that is not of the loopback interface: a connection to
+/// it counts as one from outside. A machine that is cut off gets such an address in a network namespace, or on `lo`.
+fn with_outward_address(name: &str, test: impl FnOnce(IpAddr)) {
+    const GIVEN: &str = "KUMI_TEST_OUTWARD";
+    /// Set aside for documentation: no machine has it.
+    const ADDRESS: &str = "192.0.2.77";
+    if let Ok(given) = std::env::var(GIVEN) {
+        return test(given.parse().expect("an address"));
+    }
     let probe = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
     let outward = probe
         .connect("203.0.113.1:9")
-        .and_then(|()| probe.local_addr())
-        .map(|address| address.ip());
-    let Ok(outward) = outward else {
-        eprintln!("this machine has no address but the loopback: nothing to refuse");
-        return;
-    };
-    let port = free_port();
-    let text = port.to_string();
-    let start = |extra: &[&str]| {
-        let mut args = vec!["--port", &text, "--bind", "*"];
-        args.extend(extra);
-        let dir = tempfile::tempdir().unwrap();
-        Process::start_in(dir, &args, "Ready to accept connections tcp")
-    };
-    let outside = || Client::new(std::net::TcpStream::connect((outward, port)).unwrap());
-
-    let server = start(&[]);
-    let answer = String::from_utf8(outside().read_to_end()).unwrap();
-    assert!(
-        answer.starts_with("-DENIED Redis is running in protected mode"),
-        "{answer}"
+        .and_then(|()| probe.local_addr());
+    if let Ok(outward) = outward
+        && !outward.ip().is_loopback()
+        && !outward.ip().is_unspecified()
+    {
+        return test(outward.ip());
+    }
+    let program = std::env::current_exe().unwrap();
+    let script = format!(
+        "ip link set lo up && ip addr add {ADDRESS}/32 dev lo && exec \"$0\" --exact {name} --nocapture"
     );
+    let in_namespace = Command::new("unshare")
+        .args(["--map-root-user", "--net", "sh", "-c", &script])
+        .arg(program)
+        .env(GIVEN, ADDRESS)
+        .output();
+    let reason = match in_namespace {
+        Ok(output) => {
+            let out = String::from_utf8_lossy(&output.stdout).into_owned();
+            let err = String::from_utf8_lossy(&output.stderr).into_owned();
+            if out.contains("running 1 test") {
+                assert!(output.status.success(), "{out}{err}");
+                return;
+            }
+            err
+        }
+        Err(error) => error.to_string(),
+    };
+    let on_loopback = |change: &str| {
+        let commands = [("ip", None), ("sudo", Some(["-n", "ip"]))];
+        commands.iter().any(|(program, first)| {
+            let mut command = Command::new(program);
+            command.args(first.iter().flatten());
+            command.args(["addr", change, &format!("{ADDRESS}/32"), "dev", "lo"]);
+            command.output().is_ok_and(|output| output.status.success())
+        })
+    };
     assert!(
-        answer.ends_with("\r\n") && answer.matches('\n').count() == 1,
-        "{answer}"
+        on_loopback("add"),
+        "this machine has no address but the loopback's, and neither a network namespace nor `ip addr add` gives it \
+         one: {reason}"
     );
-    assert_eq!(Client::tcp(port).line("PING"), "PONG");
-    drop(server);
+    let outcome = catch_unwind(AssertUnwindSafe(|| test(ADDRESS.parse().unwrap())));
+    on_loopback("del");
+    if let Err(panic) = outcome {
+        resume_unwind(panic);
+    }
+}
 
-    let server = start(&["--protected-mode", "no"]);
-    assert_eq!(outside().line("PING"), "PONG");
-    drop(server);
+#[test]
+fn protected_mode_refuses_clients_that_are_not_local() {
+    with_outward_address(
+        "protected_mode_refuses_clients_that_are_not_local",
+        |outward| {
+            let port = free_port();
+            let port_text = port.to_string();
+            let start_in = |dir: TempDir, extra: &[&str]| {
+                let mut args = vec!["--port", &port_text, "--bind", "*"];
+                args.extend(extra);
+                Process::start_in(dir, &args, "Ready to accept connections tcp")
+            };
+            let start = |extra: &[&str]| start_in(tempfile::tempdir().unwrap(), extra);
+            let outside = || Client::new(std::net::TcpStream::connect((outward, port)).unwrap());
+            let refused = || {
+                let answer = String::from_utf8(outside().read_to_end()).unwrap();
+                assert!(
+                    answer.starts_with("-DENIED Redis is running in protected mode"),
+                    "{answer}"
+                );
+                assert!(
+                    answer.ends_with("\r\n") && answer.matches('\n').count() == 1,
+                    "{answer}"
+                );
+            };
 
-    let _server = start(&["--requirepass", "secret"]);
-    assert_eq!(outside().line("AUTH secret"), "OK");
+            let server = start(&[]);
+            refused();
+            let mut local = Client::tcp(port);
+            assert_eq!(local.line("PING"), "PONG");
+            let say = |client: &mut Client<_>, line: &str| {
+                let words: Vec<&str> = line.split(' ').map(|word| word.trim_matches('"')).collect();
+                text(&client.ask(&words))
+            };
+            // A password of the default user opens the door, whoever sets it, and its end closes it.
+            for (opens, closes) in [
+                (
+                    "ACL SETUSER default resetpass >secret",
+                    "ACL SETUSER default nopass",
+                ),
+                (
+                    "CONFIG SET requirepass secret",
+                    "ACL SETUSER default nopass",
+                ),
+                (
+                    "CONFIG SET requirepass other",
+                    "CONFIG SET requirepass \"\"",
+                ),
+                // Without a password and without `nopass` nobody comes in as the default user.
+                (
+                    "ACL SETUSER default resetpass",
+                    "ACL SETUSER default nopass",
+                ),
+            ] {
+                assert_eq!(say(&mut local, opens), "OK", "{opens}");
+                let denied = outside().line("PING");
+                assert_eq!(denied, "-NOAUTH Authentication required.", "{opens}");
+                assert_eq!(say(&mut local, closes), "OK", "{closes}");
+                refused();
+            }
+            // A default user that is off may still be `nopass`.
+            assert_eq!(local.line("ACL SETUSER default off"), "OK");
+            refused();
+            drop(server);
+
+            let server = start(&["--protected-mode", "no"]);
+            assert_eq!(outside().line("PING"), "PONG");
+            drop(server);
+
+            let server = start(&["--requirepass", "secret"]);
+            assert_eq!(outside().line("AUTH secret"), "OK");
+            drop(server);
+
+            let server = start(&["--user", "default on >secret ~* +@all"]);
+            assert_eq!(outside().line("AUTH secret"), "OK");
+            drop(server);
+
+            // Users from a file alone, as Redis has it: what counts is the default user there, and without one it is as at
+            // first.
+            let users = "user alice on >pass ~* +@all\n";
+            for (default, opens) in [
+                ("user default off\n", true),
+                ("user default on >secret ~* +@all\n", true),
+                ("user default on nopass ~* +@all\n", false),
+                ("", false),
+            ] {
+                let dir = tempfile::tempdir().unwrap();
+                let file = dir.path().join("users.acl");
+                fs::write(&file, format!("{default}{users}")).unwrap();
+                let _server = start_in(dir, &["--aclfile", file.to_str().unwrap()]);
+                if opens {
+                    assert_eq!(outside().line("AUTH alice pass"), "OK", "{default}");
+                } else {
+                    refused();
+                }
+            }
+        },
+    );
 }

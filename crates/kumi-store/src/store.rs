@@ -47,6 +47,7 @@ use crate::output::Outputs;
 use crate::propagation::Writes;
 use crate::pubsub::Pubsub;
 use crate::script::Scripts;
+use crate::seeds::Seeds;
 use crate::session::{InputUse, Peer, SessionKey};
 use batch::Planned;
 pub(crate) use clients::{Clients, Pause};
@@ -134,6 +135,7 @@ pub struct Store {
     pub(crate) pubsub: Pubsub,
     pub(crate) scripts: Scripts,
     pub(crate) telemetry: Telemetry,
+    /// The generator of RANDOMKEY, SRANDMEMBER and eviction samples.
     rng: fastrand::Rng,
     /// The last reading of the clocks.
     pub(crate) now: Now,
@@ -162,21 +164,20 @@ pub struct Store {
 }
 
 impl Store {
-    /// An empty store. All randomness (hash seed, run id, RANDOMKEY) comes from `rng`.
+    /// An empty store. All randomness (hash seed, ids, RANDOMKEY) comes from `seeds`.
     #[must_use]
-    pub fn new(config: Config, mut rng: fastrand::Rng, now: Now) -> Self {
+    pub fn new(config: Config, seeds: Seeds, now: Now) -> Self {
         let index = CommandIndex::new(cmd::FAMILIES);
         let databases = config.settings().databases;
-        let keyspace = Keyspace::new(databases, (rng.u64(..), rng.u64(..)));
-        let run_id = (0..40).map(|_| rng.digit(16)).collect();
+        let keyspace = Keyspace::new(databases, seeds.hash, seeds.counters);
         let mut store = Self {
             keyspace,
             acl: Acl::new(&index),
             clients: Clients::default(),
             pubsub: Pubsub::default(),
-            telemetry: Telemetry::new(index.len(), run_id, now),
+            telemetry: Telemetry::new(index.len(), &seeds, now),
             scripts: Scripts::default(),
-            rng,
+            rng: fastrand::Rng::with_seed(seeds.draws),
             now,
             run: Run::default(),
             cron: Cron::new(now),
@@ -223,6 +224,12 @@ impl Store {
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// Whether the default user has no password. Protected mode keeps clients of other machines out then.
+    #[must_use]
+    pub fn default_user_is_nopass(&self) -> bool {
+        self.acl.default_is_nopass()
     }
 
     /// A client connected.

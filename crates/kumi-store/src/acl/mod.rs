@@ -116,6 +116,12 @@ impl Acl {
         default.is_some_and(|user| user.enabled && user.nopass)
     }
 
+    /// Whether the default user is `nopass`, also if it is off: what protected mode asks, as in Redis.
+    pub(crate) fn default_is_nopass(&self) -> bool {
+        let default = self.get(UserId::DEFAULT);
+        default.is_some_and(|user| user.nopass)
+    }
+
     /// The user of a name and a password, if both are right and the user is enabled.
     pub(crate) fn authenticate(&self, name: &[u8], password: &[u8]) -> Option<UserId> {
         let id = self.find(name)?;
