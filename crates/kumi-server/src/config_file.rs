@@ -143,8 +143,18 @@ pub(crate) fn write_back(path: &Path, config: &Config) -> io::Result<()> {
     replace_file(&path, &rewrite(&old, config))
 }
 
-/// Replaces a file atomically; a new one is for its owner alone.
+/// Replaces a file atomically; a new one is for its owner alone. The file and its name are on disk when this returns.
 pub(crate) fn replace_file(path: &Path, text: &[u8]) -> io::Result<()> {
+    replace_and_sync(path, text, |directory| {
+        fs::File::open(directory)?.sync_all()
+    })
+}
+
+fn replace_and_sync(
+    path: &Path,
+    text: &[u8],
+    sync_directory: impl FnOnce(&Path) -> io::Result<()>,
+) -> io::Result<()> {
     let parent = match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
@@ -158,7 +168,7 @@ pub(crate) fn replace_file(path: &Path, text: &[u8]) -> io::Result<()> {
     }
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
-    Ok(())
+    sync_directory(parent)
 }
 
 #[cfg(test)]
@@ -186,6 +196,23 @@ mod tests {
         let _listener = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
         assert!(write_back(&socket, &config).is_err());
         assert!(!socket.is_file(), "it is still a socket");
+    }
+
+    #[test]
+    fn the_name_of_a_file_is_synced_after_it_is_replaced() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let path = dir.path().join("kumi.conf");
+        let replaced = replace_and_sync(&path, b"port 1\n", |directory| {
+            assert_eq!(directory, dir.path());
+            assert_eq!(fs::read(&path).expect("it has its name"), b"port 1\n");
+            Err(io::ErrorKind::StorageFull.into())
+        });
+        assert_eq!(
+            replaced.map_err(|error| error.kind()),
+            Err(io::ErrorKind::StorageFull)
+        );
+        replace_file(&path, b"port 2\n").expect("a directory that can be synced");
+        assert_eq!(fs::read(&path).expect("it has its name"), b"port 2\n");
     }
 
     #[test]

@@ -168,7 +168,11 @@ impl<'a> Tail<'a> {
             NewValue::Int(number) => return Tail::Int(number),
             NewValue::Boxed(value) => return Tail::Boxed(Box::new(value)),
             NewValue::Small(type_of, form, bytes) => {
-                debug_assert!(bytes.len() <= SMALL_MAX && form < FORMS);
+                // The header has so many bits for them, and what reads the entry trusts the header.
+                assert!(
+                    bytes.len() <= SMALL_MAX && form < FORMS,
+                    "a small collection fits its entry"
+                );
                 return Tail::Small {
                     bytes,
                     form,

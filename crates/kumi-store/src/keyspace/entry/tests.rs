@@ -108,6 +108,13 @@ fn small_collections_of_every_length_and_form_come_back() {
 }
 
 #[test]
+#[should_panic(expected = "a small collection fits its entry")]
+fn a_small_collection_beyond_the_limit_is_a_defect_in_every_build() {
+    let long = [7; SMALL_MAX + 1];
+    let _ = Entry::new(b"k", NewValue::Small(Type::Hash, 0, &long), None, 0);
+}
+
+#[test]
 fn a_value_is_inline_up_to_the_limit_and_boxed_above() {
     let long = [7; INLINE_MAX + 1];
     let mut entry = Entry::new(b"k", NewValue::Bytes(&long[1..]), None, 0);
