@@ -5,6 +5,8 @@
 mod common;
 #[path = "aof/crashes.rs"]
 mod crashes;
+#[path = "aof/damage.rs"]
+mod damage;
 
 use common::{Client, Process, binary, eventually};
 use rustix::process::Signal;
@@ -299,7 +301,7 @@ fn a_torn_end_is_cut_off_and_damage_is_refused() {
     server.kill();
     let increment = files(dir.path(), ".incr.aof").pop().unwrap();
     let good = fs::read(&increment).unwrap();
-    let torn = [&good[..], b"*3\r\n$3\r\nSET\r\n$1\r\nz\r\n$1\r\n1\r\n"].concat();
+    let torn = [&good[..], b"*3\r\n$3\r\nSET\r\n$1\r\nz\r\n$1\r\n1"].concat();
     fs::write(&increment, &torn).unwrap();
     let refused = Server::try_start(
         binary(),
@@ -311,7 +313,7 @@ fn a_torn_end_is_cut_off_and_damage_is_refused() {
     let server = Server::kumi(dir.path(), AOF);
     assert!(
         server.said(&format!(
-            "cut off at byte {}, before its last {} bytes: ",
+            "cut off at byte {}, before its last {} bytes, which are now in ",
             good.len(),
             torn.len() - good.len()
         )),

@@ -3,6 +3,7 @@
 use super::files::{Files, LogFile};
 use super::mark;
 use kumi_store::Writes;
+use kumi_store::config::Fsync;
 use std::io::{self, IoSlice};
 use std::iter;
 use std::path::Path;
@@ -16,25 +17,38 @@ pub(crate) struct Appender {
     position: u64,
     /// The position that the last `#K:sync` line named.
     noted: u64,
+    /// The end of the last group with requests.
+    requests_end: u64,
     /// The seed of the checksums.
     seed: u64,
+    /// When the file is synced, and what the last `#K:fsync` line says of it.
+    fsync: Fsync,
+    noted_fsync: Option<Fsync>,
     /// The second that the last `#TS` line named.
     stamped_s: u64,
-    /// The file holds nothing but the line that opens it.
+    /// The file holds nothing but the line that opens it and the group behind that line.
     fresh: bool,
+    /// The boot of the machine, if it is known.
+    boot: Option<u128>,
     head: Vec<u8>,
     mark: Vec<u8>,
 }
 
 impl Appender {
     /// Begins a file, see [`Appender::open`].
-    pub(crate) fn create(files: &dyn Files, path: &Path) -> io::Result<Self> {
-        Self::open(files, path, 0, 0)
+    pub(crate) fn create(files: &dyn Files, path: &Path, fsync: Fsync) -> io::Result<Self> {
+        Self::open(files, path, 0, 0, fsync)
     }
 
     /// Continues a file of this length, or begins one, and marks that a server begins to write. `seed` is that of the
     /// file, 0 for none. Everything is synced when this returns.
-    pub(crate) fn open(files: &dyn Files, path: &Path, len: u64, seed: u64) -> io::Result<Self> {
+    pub(crate) fn open(
+        files: &dyn Files,
+        path: &Path,
+        len: u64,
+        seed: u64,
+        fsync: Fsync,
+    ) -> io::Result<Self> {
         let file = if len == 0 {
             files.create(path)?
         } else {
@@ -44,37 +58,47 @@ impl Appender {
             // What other programs have written, or cutting the file, must not be less durable than what follows.
             file.sync()?;
         }
-        let seed = if seed == 0 { mark::new_seed() } else { seed };
+        let seed = if seed == 0 { mark::new_seed()? } else { seed };
         let mut appender = Self {
             file,
             position: len,
             noted: 0,
+            requests_end: 0,
             seed,
+            fsync,
+            noted_fsync: None,
             stamped_s: 0,
             fresh: false,
+            boot: files.boot(),
             head: Vec::new(),
             mark: Vec::new(),
         };
         appender.write_open(None)?;
+        if len > 0 {
+            // A power failure must not leave the group behind it without this line: it would be a hole.
+            appender.file.sync()?;
+        }
+        appender.write_first_group(len)?;
         appender.fresh = len == 0;
-        // The group proves to a reader that everything before it was synced.
-        appender.append(&Writes::default(), len, None)?;
         appender.file.sync()?;
         Ok(appender)
     }
 
-    /// Has a file without any group begin with the time, as Redis has it: it is the first line, before the one that opens
+    /// Has a file without any request begin with the time, as Redis has it: it is the first line, before the one that opens
     /// the file. Everything is synced when this returns.
     ///
     /// # Errors
-    /// The file may hold nothing. The next group then begins with the line that opens it.
+    /// The file may hold nothing. The next group then begins with what opens it.
     pub(crate) fn stamp(&mut self, unix_s: u64) -> io::Result<()> {
         if !self.fresh || self.stamped_s != 0 {
             return Ok(());
         }
         self.file.truncate(0)?;
         self.position = 0;
+        self.noted = 0;
+        self.noted_fsync = None;
         self.write_open(Some(unix_s))?;
+        self.write_first_group(0)?;
         self.file.sync()
     }
 
@@ -92,6 +116,26 @@ impl Appender {
         self.position += lines.len() as u64;
         self.stamped_s = unix_s.unwrap_or(self.stamped_s);
         Ok(())
+    }
+
+    /// Appends the group behind the line that opens the file. It proves to a reader that everything before it was synced,
+    /// and says in which boot the file is written.
+    fn write_first_group(&mut self, synced: u64) -> io::Result<()> {
+        self.begin_head(synced);
+        if let Some(boot) = self.boot {
+            mark::boot_line(&mut self.head, boot);
+        }
+        self.append_head(&Writes::default(), synced, None)
+    }
+
+    /// Whether the file is to say that it is synced up to a position: it has requests before it that no line covers.
+    pub(crate) fn lacks_note(&self, synced: u64) -> bool {
+        self.noted < self.requests_end && self.requests_end <= synced
+    }
+
+    /// What follows is synced so.
+    pub(crate) fn set_fsync(&mut self, fsync: Fsync) {
+        self.fsync = fsync;
     }
 
     /// The file, for the thread that syncs it.
@@ -114,21 +158,35 @@ impl Appender {
         synced: u64,
         unix_s: Option<u64>,
     ) -> io::Result<()> {
+        if self.position == 0 {
+            self.write_open(None)?;
+            self.write_first_group(0)?;
+        }
+        self.begin_head(synced);
+        if self.head.is_empty() && body.is_empty() {
+            return Ok(());
+        }
+        self.fresh = false;
+        self.append_head(body, synced, unix_s)
+    }
+
+    /// Begins the lines before the requests of a group.
+    fn begin_head(&mut self, synced: u64) {
         self.head.clear();
         if synced > self.noted {
             mark::sync_line(&mut self.head, synced);
+        }
+    }
+
+    /// Appends a group whose head has begun.
+    fn append_head(&mut self, body: &Writes, synced: u64, unix_s: Option<u64>) -> io::Result<()> {
+        if self.noted_fsync != Some(self.fsync) {
+            mark::fsync_line(&mut self.head, self.fsync);
         }
         if let Some(unix_s) = unix_s.filter(|&unix_s| unix_s > self.stamped_s) {
             mark::time_line(&mut self.head, unix_s);
             self.stamped_s = unix_s;
         }
-        if self.head.is_empty() && body.is_empty() {
-            return Ok(());
-        }
-        if self.position == 0 {
-            self.write_open(None)?;
-        }
-        self.fresh = false;
         self.mark.clear();
         let pieces = || iter::once(self.head.as_slice()).chain(body.parts());
         mark::end_pieces(&mut self.mark, self.seed, pieces());
@@ -141,7 +199,11 @@ impl Appender {
             return Err(error);
         }
         self.noted = self.noted.max(synced);
+        self.noted_fsync = Some(self.fsync);
         self.position += (self.head.len() + body.len() + self.mark.len()) as u64;
+        if !body.is_empty() {
+            self.requests_end = self.position;
+        }
         Ok(())
     }
 
@@ -217,7 +279,7 @@ mod tests {
     fn the_mark_of_a_group_covers_all_its_parts() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("increment");
-        let mut appender = Appender::create(&Disk, &path).unwrap();
+        let mut appender = Appender::create(&Disk, &path, Fsync::EverySecond).unwrap();
         let long = SharedBytes::new(vec![b'v'; 100_000]);
         appender.append(&writes(&[long]), 0, Some(5)).unwrap();
         let middle = appender.position();
@@ -241,7 +303,7 @@ mod tests {
     fn a_file_without_groups_can_be_made_to_begin_with_the_time() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("increment");
-        let mut appender = Appender::create(&Disk, &path).unwrap();
+        let mut appender = Appender::create(&Disk, &path, Fsync::EverySecond).unwrap();
         appender.stamp(5).unwrap();
         appender.stamp(6).unwrap();
         let short = SharedBytes::new(b"short".to_vec());
@@ -300,9 +362,13 @@ mod tests {
             file: file.clone(),
             position,
             noted: 0,
+            requests_end: 0,
             seed: 7,
+            fsync: Fsync::EverySecond,
+            noted_fsync: None,
             stamped_s: 0,
             fresh: false,
+            boot: None,
             head: Vec::new(),
             mark: Vec::new(),
         };

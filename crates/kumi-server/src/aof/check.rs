@@ -1,15 +1,16 @@
 //! Checks files without a server: what is wrong, and where.
 
-use super::files::Disk;
+use super::files::{self, Disk};
 use super::load::{self, Apply};
 use super::manifest::{Manifest, Part};
 use super::place::{self, Place};
 use super::scan::Scanner;
+use crate::random;
 use kumi_store::config::Origin;
-use kumi_store::{ApplyError, Config, Host, HostFacts, Now, Outputs, Store};
+use kumi_store::{ApplyError, Config, Host, HostFacts, Now, Outputs, Seeds, Store};
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::io::{self, Read};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -33,7 +34,7 @@ pub struct Checked {
 pub fn check_rdb(path: &Path) -> io::Result<Checked> {
     let file = File::open(path)?;
     let len = file.metadata()?.len();
-    let mut scratch = Scratch::new();
+    let mut scratch = Scratch::new()?;
     scratch.store.begin_loading(len, true);
     let (line, valid) = match scratch.store.load_rdb(file, |_| {}) {
         Ok(loaded) if loaded.bytes < len => {
@@ -68,7 +69,7 @@ pub fn check_aof(path: &Path, fix: bool) -> io::Result<Checked> {
         true => Some(place::lock(&place.directory)?),
         false => None,
     };
-    let mut scratch = Scratch::new();
+    let mut scratch = Scratch::new()?;
     let total = load::total_bytes(&place, &manifest).unwrap_or(0);
     scratch.store.begin_loading(total, true);
     let mut lines = Vec::new();
@@ -103,7 +104,7 @@ pub fn check_aof(path: &Path, fix: bool) -> io::Result<Checked> {
             .lines
             .push(format!("{name}: at byte {at} of {len}: {reason}"));
         if fix {
-            let kept = cut_off(&path, at)?;
+            let kept = files::cut_off(&Disk, &path, at)?;
             checked.lines.push(format!(
                 "{name}: the {} bytes from byte {at} on are now in {}",
                 len - at,
@@ -124,9 +125,9 @@ pub fn check_aof(path: &Path, fix: bool) -> io::Result<Checked> {
 #[doc(hidden)]
 #[must_use]
 pub fn scan_bytes(bytes: &[u8]) -> Option<u64> {
-    let mut scratch = Scratch::with(Config::new());
+    let mut scratch = Scratch::with(Config::new(), Seeds::from_seed(1));
     scratch.store.begin_loading(bytes.len() as u64, true);
-    let mut scanner = Scanner::new(bytes, bytes.len() as u64, 0);
+    let mut scanner = Scanner::new(&bytes, bytes.len() as u64, 0, None).ok()?;
     while let Some(runs) = scanner.next_runs().ok()? {
         for run in &runs {
             scratch.requests(scanner.run(run).0).ok()?;
@@ -184,24 +185,6 @@ fn find(path: &Path) -> io::Result<(Place, Manifest)> {
     Ok((place(directory, name), manifest))
 }
 
-/// Cuts a file off, and keeps what is cut off beside it.
-fn cut_off(path: &Path, at: u64) -> io::Result<PathBuf> {
-    let mut file = File::options().read(true).write(true).open(path)?;
-    let seconds = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |time| time.as_secs());
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{seconds}.cut"));
-    let kept = PathBuf::from(name);
-    let mut copy = File::options().write(true).create_new(true).open(&kept)?;
-    file.seek(SeekFrom::Start(at))?;
-    io::copy(&mut file, &mut copy)?;
-    copy.sync_all()?;
-    file.set_len(at)?;
-    file.sync_all()?;
-    Ok(kept)
-}
-
 /// A store that what is checked is loaded into.
 #[derive(Debug)]
 struct Scratch {
@@ -210,18 +193,18 @@ struct Scratch {
 }
 
 impl Scratch {
-    fn new() -> Self {
+    fn new() -> io::Result<Self> {
         let mut config = Config::new();
         let databases = DATABASES.to_string();
         let pair: (&[u8], &[u8]) = (b"databases", databases.as_bytes());
         // The directive's limit is higher, so that this cannot fail.
         let _ = config.set_many(&[pair], Origin::Startup);
-        Self::with(config)
+        Ok(Self::with(config, random::seeds()?))
     }
 
-    fn with(config: Config) -> Self {
+    fn with(config: Config, seeds: Seeds) -> Self {
         Self {
-            store: Store::new(config, fastrand::Rng::new(), now()),
+            store: Store::new(config, seeds, now()),
             outputs: Outputs::new(),
         }
     }

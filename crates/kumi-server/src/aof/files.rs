@@ -4,8 +4,9 @@
 use std::fmt::Debug;
 use std::fs::{self, File};
 use std::io::{self, IoSlice, Read, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A file that is written at its end. Several threads may use it: one writes, another one syncs.
 pub(crate) trait LogFile: Debug + Send + Sync {
@@ -36,6 +37,8 @@ pub(crate) trait Files: Debug + Send + Sync {
     fn make_directory(&self, path: &Path) -> io::Result<()>;
     /// Waits until the names in a directory are on disk.
     fn sync_directory(&self, path: &Path) -> io::Result<()>;
+    /// The present boot of the system, if it is known: as long as it is the same, all that was written is there.
+    fn boot(&self) -> Option<u128>;
 }
 
 /// The real file system.
@@ -124,6 +127,42 @@ impl Files for Disk {
     fn sync_directory(&self, path: &Path) -> io::Result<()> {
         File::open(path)?.sync_all()
     }
+
+    fn boot(&self) -> Option<u128> {
+        // Linux has it. Elsewhere a power failure is assumed.
+        let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        u128::from_str_radix(&text.trim_ascii().replace('-', ""), 16).ok()
+    }
+}
+
+/// Cuts a file off at a position, and keeps what is cut off in a file beside it, whose name ends with `.cut`. Everything is on
+/// disk when this returns the other file's name.
+///
+/// # Errors
+/// The file is not cut off if the rest could not be kept.
+pub(crate) fn cut_off(files: &dyn Files, path: &Path, at: u64) -> io::Result<PathBuf> {
+    let time = SystemTime::now().duration_since(UNIX_EPOCH);
+    let seconds = time.map_or(0, |time| time.as_secs());
+    let named = |ending: String| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(ending);
+        PathBuf::from(name)
+    };
+    let mut kept = named(format!(".{seconds}.cut"));
+    let mut number = 1;
+    while files.exists(&kept) {
+        number += 1;
+        kept = named(format!(".{seconds}-{number}.cut"));
+    }
+    let mut copy = Sink::new(files.create(&kept)?, None);
+    io::copy(&mut files.read_from(path, at)?, &mut copy)?;
+    copy.finish()?;
+    let directory = path.parent().filter(|path| !path.as_os_str().is_empty());
+    files.sync_directory(directory.unwrap_or(Path::new(".")))?;
+    let file = files.open(path)?;
+    file.truncate(at)?;
+    file.sync()?;
+    Ok(kept)
 }
 
 /// Appends through a buffer, and syncs now and then, so that the last sync has little to do.

@@ -3,7 +3,8 @@
 use super::manifest::{Manifest, Part};
 use super::place::Place;
 use super::scan::{Cut, ScanError, Scanner};
-use std::io::{self, Chain, Cursor, Read};
+use super::window::Source;
+use std::io::{self, Cursor, Read};
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -95,6 +96,19 @@ pub(crate) fn load(
     Ok(loaded)
 }
 
+/// One of the files.
+struct PartFile<'a> {
+    place: &'a Place,
+    part: &'a Part,
+}
+
+impl Source for PartFile<'_> {
+    fn open(&self, at: u64) -> io::Result<Box<dyn Read + Send + '_>> {
+        let path = self.place.path(self.part);
+        self.place.files.read_from(&path, at)
+    }
+}
+
 enum FileError {
     Read(io::Error),
     At(u64, String),
@@ -121,21 +135,21 @@ fn load_file(
         .map_err(FileError::Read)?;
     // Valkey's are refused by the reader, with their version.
     let is_rdb = magic.starts_with(b"REDIS") || magic == b"VALKEY";
-    let mut reader: Chain<Cursor<Vec<u8>>, Box<dyn Read + Send>> = Cursor::new(magic).chain(reader);
     let mut skip = 0;
     if is_rdb {
+        let mut reader = Cursor::new(magic).chain(reader);
         skip = apply.rdb(&mut reader).map_err(FileError::Rdb)?;
         apply.progress(before + skip).map_err(FileError::Read)?;
         if skip == len {
             return Ok((len, None, 0));
         }
-        // Requests follow. The RDB reader may have read ahead.
-        let again = place.files.read_from(&place.path(part), skip);
-        reader = Cursor::new(Vec::new()).chain(again.map_err(FileError::Read)?);
+        // Requests follow.
     } else if part.name.ends_with(".base.rdb") {
         return Err(FileError::At(0, "not an RDB file".into()));
     }
-    let mut scanner = Scanner::new(reader, len, skip);
+    let file = PartFile { place, part };
+    let boot = place.files.boot();
+    let mut scanner = Scanner::new(&file, len, skip, boot).map_err(FileError::Read)?;
     let mut joined = Vec::new();
     loop {
         let runs = scanner.next_runs().map_err(|error| match error {
@@ -172,7 +186,7 @@ fn load_file(
 }
 
 /// The position in the file of a byte of some runs, counted without what is between them.
-fn position<R: Read>(scanner: &Scanner<R>, runs: &[Range<usize>], mut at: usize) -> u64 {
+fn position(scanner: &Scanner<'_>, runs: &[Range<usize>], mut at: usize) -> u64 {
     for run in runs {
         if at < run.len() {
             return scanner.run(run).1 + at as u64;

@@ -33,7 +33,7 @@ const KEEP_BYTES: usize = 1024 * 1024;
 /// What the directives say.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Policy {
-    fsync: Fsync,
+    pub(super) fsync: Fsync,
     pub(super) timestamps: bool,
     pub(super) rewrite_percent: u64,
     pub(super) rewrite_min_bytes: u64,
@@ -208,7 +208,11 @@ impl Log {
         self.earlier_bytes = earlier.iter().sum();
         if self.manifest.increments.is_empty() {
             let part = self.place.increment(self.last_increment() + 1);
-            let appender = Appender::create(&*self.place.files, &self.place.path(&part))?;
+            let appender = Appender::create(
+                &*self.place.files,
+                &self.place.path(&part),
+                self.policy.fsync,
+            )?;
             self.place.files.sync_directory(&self.place.directory)?;
             let mut manifest = self.manifest.clone();
             manifest.increments.push(part);
@@ -219,7 +223,8 @@ impl Log {
         }
         if let Some(part) = self.manifest.increments.last() {
             let path = self.place.path(part);
-            let appender = Appender::open(&*self.place.files, &path, last, seed)?;
+            let appender =
+                Appender::open(&*self.place.files, &path, last, seed, self.policy.fsync)?;
             self.take_appender(appender);
         }
         Ok(())
@@ -246,6 +251,7 @@ impl Log {
     pub(crate) fn configure(&mut self, settings: &Settings) {
         self.policy = Policy::of(settings);
         if let Some(mut appender) = self.appender.take() {
+            appender.set_fsync(self.policy.fsync);
             self.stamp(&mut appender);
             self.synced_position = self.synced_position.min(appender.position());
             self.appender = Some(appender);
@@ -373,7 +379,10 @@ impl Log {
             return Ok(());
         };
         let left_to_system = self.policy.no_sync_on_rewrite && self.rewrite.is_some();
-        if self.synced == self.written || left_to_system {
+        if self.synced == self.written {
+            return self.note_sync(now);
+        }
+        if left_to_system {
             return Ok(());
         }
         match self.policy.fsync {
@@ -392,6 +401,21 @@ impl Log {
             }
             Fsync::No if awaited => self.submit_sync(),
             Fsync::No => {}
+        }
+        Ok(())
+    }
+
+    /// Has the file say that it is synced, a second after that, if no later write has done so. With `everysec` a hole that no
+    /// such line covers counts as lost when the power has failed.
+    fn note_sync(&mut self, now: Now) -> io::Result<()> {
+        let elapsed_ns = now.mono_ns.saturating_sub(self.last_sync_ns);
+        if let Some(appender) = &mut self.appender
+            && self.policy.fsync == Fsync::EverySecond
+            && appender.lacks_note(self.synced_position)
+            && elapsed_ns >= SYNC_NS
+            && !self.syncer.is_running()
+        {
+            appender.append(&Writes::default(), self.synced_position, None)?;
         }
         Ok(())
     }

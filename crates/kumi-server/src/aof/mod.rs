@@ -5,7 +5,10 @@
 //! place.rs     the directory and the names in it; the lock
 //! manifest.rs  which files there are
 //! mark.rs      comment lines that guard the files
+//! window.rs    requests and comments in a part of a file
 //! scan.rs      a file of requests: whole groups, what is cut off, what is damaged
+//! tail.rs      bytes that are no whole group: loaded, cut off, or damage
+//! search.rs    whole groups behind them
 //! load.rs      base and increments, in their order
 //! append.rs    groups of writes, appended with their marks
 //! sync.rs      the thread that syncs
@@ -25,10 +28,13 @@ mod mark;
 mod place;
 mod rewrite;
 mod scan;
+mod search;
 mod serve;
 #[cfg(test)]
 mod simulation;
 mod sync;
+mod tail;
+mod window;
 
 pub use check::{Checked, check_aof, check_rdb, scan_bytes};
 pub use manifest::{Manifest, ManifestError, Part};

@@ -186,13 +186,14 @@ impl Log {
         manifest.history.extend_from_slice(&self.left);
         manifest.increments.push(part.clone());
         // If any of this fails, the old increment is used on.
-        let begun = Appender::create(&*self.place.files, &path).and_then(|appender| {
-            self.place.files.sync_directory(&self.place.directory)?;
-            if !fresh {
-                self.place.prepare(&manifest, false)?;
-            }
-            Ok(appender)
-        });
+        let begun =
+            Appender::create(&*self.place.files, &path, self.policy.fsync).and_then(|appender| {
+                self.place.files.sync_directory(&self.place.directory)?;
+                if !fresh {
+                    self.place.prepare(&manifest, false)?;
+                }
+                Ok(appender)
+            });
         let appender = begun.inspect_err(|_| {
             // It may not exist; the error that matters is the first one.
             let _ = self.place.files.remove(&path);
@@ -442,7 +443,7 @@ impl Log {
                 self.place.prepare(&manifest, true)?;
             }
             files.rename(&temporary, &self.place.path(&base))?;
-            let appender = Appender::create(&*files, &self.place.path(&part))?;
+            let appender = Appender::create(&*files, &self.place.path(&part), self.policy.fsync)?;
             files.sync_directory(&self.place.directory)?;
             if !first {
                 self.place.prepare(&manifest, false)?;

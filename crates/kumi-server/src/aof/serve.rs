@@ -1,6 +1,6 @@
 //! The append-only file in the event loop: what is loaded at startup, what each turn writes, how it ends.
 
-use super::files::Disk;
+use super::files::{self, Disk};
 use super::load::{self, Apply, LoadedLog, LogError};
 use super::log::{Log, Start};
 use super::manifest::Manifest;
@@ -92,7 +92,11 @@ impl Front {
         let failed = |error: LogError| ServerError::Load {
             path: error.path.clone(),
             error: match error.at {
-                Some(at) => format!("at byte {at}: {}", error.reason),
+                Some(at) => format!(
+                    "at byte {at}: {}. `kumi check-aof --fix {}` cuts the file off there, and keeps the rest beside it",
+                    error.reason,
+                    place.directory.display()
+                ),
                 None => error.reason,
             },
         };
@@ -197,16 +201,15 @@ impl Front {
                 "!!! Warning: short read while loading the AOF file {}!!!",
                 part.name
             );
-            let cut_file = place.files.open(&place.path(part)).and_then(|file| {
-                file.truncate(cut.at)?;
-                file.sync()
-            });
-            cut_file.map_err(|failed| error(format!("it cannot be cut off here: {failed}")))?;
+            let cut_file = files::cut_off(&*place.files, &place.path(part), cut.at);
+            let kept =
+                cut_file.map_err(|failed| error(format!("it cannot be cut off here: {failed}")))?;
             tracing::warn!(
-                "AOF {} loaded anyway because aof-load-truncated is enabled. It is cut off at byte {}, before its last {} bytes: {}",
+                "AOF {} loaded anyway because aof-load-truncated is enabled. It is cut off at byte {}, before its last {} bytes, which are now in {}: {}",
                 part.name,
                 cut.at,
                 cut.lost,
+                kept.display(),
                 cut.reason
             );
         }

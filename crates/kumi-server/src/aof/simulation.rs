@@ -3,7 +3,7 @@
 //!
 //! The power fails before any operation of the disk, also in the middle of a rewrite, whose base a snapshot becomes.
 
-use super::files::Files;
+use super::files::{self, Files};
 use super::load::{self, Apply, LoadedLog};
 use super::log::{Log, Start};
 use super::manifest::Manifest;
@@ -11,12 +11,13 @@ use super::place::Place;
 use super::serve::settle;
 use disk::SimulatedDisk;
 use kumi_store::config::{Config, Origin};
-use kumi_store::{Now, Outputs, Peer, SessionKey, SnapshotPurpose, Store};
+use kumi_store::{Now, Outputs, Peer, Seeds, SessionKey, SnapshotPurpose, Store};
 use snapshot::SnapshotHost;
 use std::io::{self, Read};
 use std::sync::Arc;
 
 mod base_only;
+mod damage;
 mod disk;
 mod large;
 mod snapshot;
@@ -89,7 +90,7 @@ impl Life {
     /// Starts on a disk, as a server does.
     fn start(disk: &SimulatedDisk, config: &Config, now: Now) -> Self {
         let place = place(disk, "/data/appendonlydir");
-        let store = Store::new(config.clone(), fastrand::Rng::with_seed(1), now);
+        let store = Store::new(config.clone(), Seeds::from_seed(1), now);
         let mut replayed = Replayed {
             store,
             outputs: Outputs::new(),
@@ -197,9 +198,10 @@ fn load_all(place: &Place, manifest: &Manifest, replayed: &mut Replayed) -> Load
     replayed.store.end_loading(&mut replayed.outputs);
     if let Some(cut) = &loaded.cut {
         let part = manifest.data().last().expect("a file was cut");
-        let file = place.files.open(&place.path(part)).expect("it is there");
-        file.truncate(cut.at).expect("it is cut");
-        file.sync().expect("it is synced");
+        let whole = place.files.read(&place.path(part)).expect("it is there").1;
+        let kept = files::cut_off(&*place.files, &place.path(part), cut.at).expect("it is cut");
+        let rest = place.files.read(&kept).expect("the rest is kept").1;
+        assert_eq!((rest, cut.lost), (whole - cut.at, whole - cut.at));
     }
     loaded
 }

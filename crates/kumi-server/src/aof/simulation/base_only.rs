@@ -5,12 +5,12 @@ use super::snapshot::SnapshotHost;
 use super::{Life, SEEDS, START, config, count, place};
 use crate::aof::log::{Log, Start};
 use kumi_store::config::Config;
-use kumi_store::{Outputs, Peer, Store};
+use kumi_store::{Outputs, Peer, Seeds, Store};
 
 /// Writes a base, and nothing behind it. Returns the number of the increment that came with
 /// it, or none if the disk failed.
 fn write_base_only(disk: &SimulatedDisk, config: &Config, number: u64, last: u64) -> Option<u64> {
-    let mut store = Store::new(config.clone(), fastrand::Rng::with_seed(1), START);
+    let mut store = Store::new(config.clone(), Seeds::from_seed(1), START);
     let (mut outputs, mut host) = (Outputs::new(), SnapshotHost::new(disk, START));
     let client = store.connect(Peer::default(), START);
     for key in ["n", "m"] {

@@ -37,6 +37,8 @@ struct Shared {
     fails_after: Mutex<Option<u32>>,
     syncs: AtomicU32,
     crash: Mutex<Crash>,
+    /// How often the power has failed.
+    boot: u128,
 }
 
 /// When the power fails, and what is left then.
@@ -165,6 +167,10 @@ impl Files for SimulatedDisk {
         tree.synced = tree.names.clone();
         Ok(())
     }
+
+    fn boot(&self) -> Option<u128> {
+        Some(self.0.boot)
+    }
 }
 
 impl SimulatedDisk {
@@ -223,13 +229,14 @@ impl SimulatedDisk {
             let synced = bytes.clone();
             (path.clone(), Arc::new(Mutex::new(Inode { bytes, synced })))
         });
-        Self::with(names.collect())
+        Self::with(names.collect(), self.0.boot)
     }
 
-    fn with(names: Names) -> Self {
+    fn with(names: Names, boot: u128) -> Self {
         let synced = names.clone();
         Self(Arc::new(Shared {
             tree: Mutex::new(Tree { names, synced }),
+            boot,
             ..Shared::default()
         }))
     }
@@ -265,7 +272,7 @@ impl SimulatedDisk {
                 );
             }
         }
-        Self::with(left)
+        Self::with(left, self.0.boot + 1)
     }
 }
 
