@@ -11,6 +11,7 @@ use kumi_server::{
 };
 use kumi_store::Config;
 use kumi_store::config::Origin;
+use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 
 #[test]
@@ -37,6 +38,25 @@ fn two_of_them_share_nothing() {
     assert_eq!(Client::unix(two.path()).line("GET a"), "nil");
     assert!(one.stop().is_ok());
     assert_eq!(Client::unix(two.path()).line("PING"), "PONG");
+}
+
+#[test]
+fn their_ids_are_draws_of_their_own() {
+    let servers = [embedded().unwrap(), embedded().unwrap()];
+    let mut ids = Vec::new();
+    for server in &servers {
+        let info = Client::unix(server.path()).line("INFO everything");
+        for field in ["run_id:", "master_replid:"] {
+            let line = info.lines().find_map(|line| line.strip_prefix(field));
+            let id = line.unwrap().trim().to_owned();
+            assert!(id.len() == 40 && id.bytes().all(|byte| byte.is_ascii_hexdigit()));
+            // The same digits in another order are the same draw.
+            ids.push(id.chars().rev().collect());
+            ids.push(id);
+        }
+    }
+    let distinct: BTreeSet<String> = ids.into_iter().collect();
+    assert_eq!(distinct.len(), 8);
 }
 
 #[test]

@@ -702,7 +702,7 @@ fn protected_mode_refuses_clients_that_are_not_local() {
             assert_eq!(outside().line("AUTH secret"), "OK");
             drop(server);
 
-            let server = start(&["--user", "default on >secret ~* +@all"]);
+            let server = start(&["--user", "default", "on", ">secret", "~*", "+@all"]);
             assert_eq!(outside().line("AUTH secret"), "OK");
             drop(server);
 

@@ -391,7 +391,7 @@ fn damage_is_found_from_far_behind_it() {
     file[good as usize + 1] ^= 1;
     // A group that is longer than what is read at once says that the damaged one had been synced.
     let long = encode(&format!("SET b {}", "x".repeat(3 * CHUNK)));
-    let behind = crate::aof::append::testing::group_of(good + 1, &long);
+    let behind = group_of(good + 1, &long);
     assert_eq!(scan(&file), Ok((Vec::new(), Some(good))));
     assert_eq!(scan(&[&file[..], &behind].concat()), Err(good));
     file.resize(file.len() + 2 * CHUNK, 0);
@@ -420,7 +420,7 @@ fn what_follows_a_close_was_written_by_another_server() {
 fn requests_longer_than_a_chunk_are_read() {
     let long = encode(&format!("SET a {}", "x".repeat(3 * CHUNK)));
     let mut file = mark::OPEN.to_vec();
-    file.extend_from_slice(&crate::aof::append::testing::group_of(0, &long));
+    file.extend_from_slice(&group_of(0, &long));
     file.extend_from_slice(mark::CLOSE);
     file.extend_from_slice(&long);
     let (requests, cut) = scan(&file).unwrap();
