@@ -436,4 +436,43 @@ proptest::proptest! {
         file.extend_from_slice(&bytes);
         let _ = scan(&file);
     }
+
+    /// Pieces of files in any order, torn and with a byte changed: what is left after a cut is loaded as it was, and whole.
+    #[test]
+    fn what_is_cut_off_is_cut_off_once(
+        parts in proptest::collection::vec(0..14_usize, 0..10),
+        len: proptest::sample::Index,
+        flip in proptest::option::of((proptest::prelude::any::<proptest::sample::Index>(), 0..8)),
+        boot in proptest::sample::select(vec![None, Some(1), Some(2)]),
+    ) {
+        let pieces: [Vec<u8>; 14] = [
+            opened(Fsync::EverySecond),
+            opened(Fsync::No),
+            opened(Fsync::Always),
+            mark::OPEN.to_vec(),
+            mark::CLOSE.to_vec(),
+            group(0, &["SET a 1"]),
+            group(0, &["MULTI", "SET b 1", "SET c 1", "EXEC"]),
+            group(60, &["SET d 1"]),
+            encode("SET e 1"),
+            encode("MULTI"),
+            encode("EXEC"),
+            b"*2\r\n$3\r\nGET\r\n$2\r\n\0\0\r\n".to_vec(),
+            vec![0; 70],
+            b"*3\r\n$3".to_vec(),
+        ];
+        let mut bytes: Vec<u8> = parts.iter().flat_map(|&part| pieces[part].clone()).collect();
+        bytes.truncate(len.index(bytes.len() + 1));
+        if let Some((at, bit)) = flip
+            && !bytes.is_empty()
+        {
+            let at = at.index(bytes.len());
+            bytes[at] ^= 1_u8 << bit;
+        }
+        if let Ok((requests, Some(cut))) = scan_in(boot, &bytes) {
+            let left = &bytes[..usize::try_from(cut).unwrap()];
+            let again = scan_in(boot, left).map(|(requests, cut)| (requests.concat(), cut));
+            assert_eq!(again, Ok((requests.concat(), None)));
+        }
+    }
 }
