@@ -352,6 +352,7 @@ pub(crate) const NEW_DIRECTIVES: &[&str] = &[
     "max-keys",
     "max-message-size",
     "max-value-size",
+    "snapshot-max-memory",
 ];
 
 /// Directives whose default is another, with both defaults.

@@ -344,6 +344,7 @@ pub const TABLE: &[Directive] = &[
     row("rdbchecksum", BOOL, "yes", FIXED, Live(|s, v| s.rdbchecksum = v.is_yes())),
     row("rdb-save-incremental-fsync", BOOL, "yes", SET, Live(|s, v| s.rdb_save_incremental_fsync = v.is_yes())),
     row("rdb-del-sync-files", BOOL, "no", SET, Inert(REPLICATION)),
+    row("snapshot-max-memory", memory(0, I64), "0", SET, Live(|s, v| s.snapshot_max_memory = v.number())),
     row("rdb-key-save-delay", int(I32_MIN, I32), "0", SET, Live(|s, v| s.key_save_delay_us = v.number())).hidden(),
     row("key-load-delay", int(I32_MIN, I32), "0", SET, Live(|s, v| s.key_load_delay_us = v.number())).hidden(),
     row("loading-process-events-interval-bytes", int(1024, I32), "2097152", SET, Inert(SNAPSHOTS)).hidden(),

@@ -102,6 +102,8 @@ pub struct Settings {
     pub stop_writes_on_save_error: bool,
     /// An RDB file is synced every few megabytes while it is written.
     pub rdb_save_incremental_fsync: bool,
+    /// The most bytes that a snapshot may keep in memory for its thread; 0 for the size of the data.
+    pub snapshot_max_memory: usize,
     /// Microseconds that pass before each key is saved, for tests. A negative number: one
     /// microsecond per so many keys.
     pub key_save_delay_us: i64,
@@ -549,6 +551,7 @@ impl Settings {
             save_points: Vec::new(),
             stop_writes_on_save_error: true,
             rdb_save_incremental_fsync: true,
+            snapshot_max_memory: 0,
             key_save_delay_us: 0,
             key_load_delay_us: 0,
             shutdown_on_sigint: ShutdownOptions::default(),

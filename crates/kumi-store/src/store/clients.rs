@@ -62,8 +62,6 @@ pub(crate) struct Clients {
     /// Sessions that MONITOR shows commands to.
     pub(crate) monitors: Vec<SessionKey>,
     pub(crate) pause: Option<Pause>,
-    /// Commands that write are held: a snapshot has too much to write.
-    pub(super) hold_writes: bool,
     pub(super) held: Held,
     /// Sessions that wait for the append-only file.
     pub(super) log_waiters: BTreeSet<SessionKey>,

@@ -58,7 +58,7 @@ impl Store {
         if self.has_evictions() {
             return self.now.unix_ms();
         }
-        let expiry = expiry.filter(|_| !self.cron.paused && !self.clients.hold_writes);
+        let expiry = expiry.filter(|_| !self.cron.paused);
         let compaction = self.compaction.next_slice_ns().map(steady);
         let compaction = compaction.filter(|_| !self.cron.paused);
         [wait, pause, expiry, compaction, self.snapshot_deadline()]
@@ -88,7 +88,7 @@ impl Store {
         if pause.is_some_and(|pause| now_ns >= pause.until_ns) {
             self.end_pause(outputs, host);
         }
-        if !self.cron.paused && !self.clients.hold_writes {
+        if !self.cron.paused {
             self.expire_slice(host);
         } else {
             self.cron.expiry_cycle = None;
@@ -96,7 +96,7 @@ impl Store {
         if self.has_evictions() {
             self.continue_eviction(outputs, host);
         }
-        self.drive_snapshot(outputs, host);
+        self.drive_snapshot(host);
         if !self.cron.paused {
             self.compact(host);
         }

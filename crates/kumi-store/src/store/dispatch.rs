@@ -156,7 +156,6 @@ impl Store {
             && !self.run.busy
             && !self.eviction.out_of_memory
             && self.clients.pause.is_none()
-            && !self.clients.hold_writes
     }
 
     /// A command has written its reply.
@@ -377,15 +376,14 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// During CLIENT PAUSE, everything (or everything that writes) waits; what writes also waits
-    /// while a snapshot has too much to write.
+    /// During CLIENT PAUSE, everything (or everything that writes) waits.
     fn must_wait_for_pause(&mut self, id: CommandId, args: Args<'_>) -> bool {
         const WRITES: u32 = flag::WRITE | flag::MAY_REPLICATE;
         let clients = &self.store.clients;
-        if clients.pause.is_none() && !clients.hold_writes {
+        let Some(pause) = clients.pause else {
             return false;
-        }
-        let all = clients.pause.is_some_and(|pause| !pause.writes_only);
+        };
+        let all = !pause.writes_only;
         let row = self.store.index.get(id).row;
         let queued = self.session().multi.as_ref().map_or(0, |multi| multi.flags);
         let writes = row.name == "exec" && queued & WRITES != 0

@@ -246,10 +246,9 @@ impl Store {
         self.eviction.running = self.eviction.rule.policy != EvictionPolicy::NoEviction;
     }
 
-    /// Whether keys have to stay: clients are paused, writes wait for a snapshot, or a data set is loaded, whose
-    /// evictions would be in no log.
+    /// Whether keys have to stay: clients are paused, or a data set is loaded, whose evictions would be in no log.
     fn holds_evictions(&self) -> bool {
-        self.clients.pause.is_some() || self.clients.hold_writes || self.loading.is_some()
+        self.clients.pause.is_some() || self.loading.is_some()
     }
 
     /// Whether the clock has evictions to go on with.

@@ -21,14 +21,17 @@
 //! Pace: of the time in which commands are executed, slices take a [`BUSY_SHARE`]th, and of the time in
 //! between an [`IDLE_SHARE`]th, so that neither they nor the thread that encodes take much of what
 //! clients need. A server without any command for [`QUIET_NS`] copies without a pause. No slice is taken while the pieces that wait for
-//! the thread hold [`QUEUE_BYTES`]. Writes may still copy entries then; when the pieces exceed a tenth of the data (and [`HOLD_BYTES`]), commands that
-//! write wait as they do under CLIENT PAUSE WRITE, until half of that is written. Reads go on.
+//! the thread hold [`QUEUE_BYTES`].
+//!
+//! Writes never wait for a snapshot: what they copy goes to the pieces that wait for the thread, however slow the disk is.
+//! Each key is copied once, so the pieces never hold more than the data of the instant, which is their limit by default
+//! (`snapshot-max-memory`). A snapshot that exceeds its limit has failed; the data, the clients and the old file are
+//! as they would be without it. The pieces are not part of `used_memory`: no key is evicted for them.
 
 use super::log::Requests;
 use super::{Store, persistence};
 use crate::host::{Host, Now};
 use crate::keyspace::{FrozenDb, Piece, SavedAccess};
-use crate::output::Outputs;
 use crate::rdb::{FileWriter, KeyFacts};
 use std::fmt;
 use std::io::{self, Write};
@@ -47,8 +50,8 @@ const BUSY_SHARE: u64 = 16;
 const IDLE_SHARE: u64 = 4;
 /// Bytes that wait for the writing thread above which no slice is taken.
 const QUEUE_BYTES: usize = 8 * 1024 * 1024;
-/// Writes are never held below this many bytes waiting.
-const HOLD_BYTES: usize = 64 * 1024 * 1024;
+/// The directive that limits what waits for the writing thread.
+const LIMIT_DIRECTIVE: &str = "snapshot-max-memory";
 /// How soon to look again while the writing thread is behind or finishes.
 const LOOK_AGAIN_NS: u64 = 2_000_000;
 /// How long time is saved up for a slice while clients send commands.
@@ -229,6 +232,10 @@ pub(crate) struct Snapshot {
     budget_ns: u64,
     /// The most bytes that waited for the writing thread.
     pub(crate) peak_bytes: usize,
+    /// What was in the data at the instant, in bytes.
+    data_bytes: usize,
+    /// The largest piece so far. One value can be larger than any limit, and counts in full although the data shares it.
+    largest_piece_bytes: usize,
 }
 
 impl Snapshot {
@@ -238,6 +245,22 @@ impl Snapshot {
 
     pub(crate) fn queued_bytes(&self) -> usize {
         self.sink.queued_bytes()
+    }
+
+    /// The most bytes that may wait for the writing thread. `limit` is `snapshot-max-memory`; 0 for the size of the data.
+    /// What slices may fill by themselves is always allowed.
+    pub(crate) fn limit_bytes(&self, limit: usize) -> usize {
+        let limit = if limit == 0 { self.data_bytes } else { limit };
+        limit.max(QUEUE_BYTES + self.largest_piece_bytes)
+    }
+
+    /// Hands pieces to the writing thread.
+    fn push(&mut self, pieces: Vec<Piece>) {
+        for piece in pieces {
+            self.largest_piece_bytes = self.largest_piece_bytes.max(piece.heap_bytes());
+            self.sink.push(piece);
+        }
+        self.peak_bytes = self.peak_bytes.max(self.sink.queued_bytes());
     }
 
     fn wants_slice(&self) -> bool {
@@ -303,6 +326,8 @@ impl Store {
             last_command_ns: self.now.mono_ns,
             budget_ns: 0,
             peak_bytes: 0,
+            data_bytes: self.keyspace.memory_bytes(),
+            largest_piece_bytes: 0,
         });
         Ok(())
     }
@@ -338,14 +363,14 @@ impl Store {
     }
 
     /// Does the engine's part of a running snapshot: a slice, what is to be handed over, the end.
-    pub(super) fn drive_snapshot(&mut self, outputs: &mut Outputs, host: &mut dyn Host) {
+    pub(super) fn drive_snapshot(&mut self, host: &mut dyn Host) {
         let Some(running) = &mut self.snapshot else {
             if self.keyspace.is_sweeping() {
                 let start_ns = host.now().mono_ns;
                 let mut go_on = || host.now().mono_ns.saturating_sub(start_ns) < QUIET_SLICE_NS;
                 self.keyspace.sweep_slice(&mut go_on);
             }
-            return self.release_writes(outputs, host);
+            return;
         };
         let start_ns = host.now().mono_ns;
         let slice_ns = running.slice_ns(start_ns, self.telemetry.stats.total_commands);
@@ -355,25 +380,19 @@ impl Store {
             self.now = host.now();
             running.last_ns = self.now.mono_ns;
         }
-        for piece in self.keyspace.take_pieces() {
-            running.sink.push(piece);
-        }
+        running.push(self.keyspace.take_pieces());
         if running.copied && self.keyspace.is_frozen() {
             self.keyspace.thaw();
             running.sink.end();
         }
-        let queued = running.sink.queued_bytes();
-        running.peak_bytes = running.peak_bytes.max(queued);
-        let limit = HOLD_BYTES.max(self.keyspace.memory_bytes() / 10);
-        if queued > limit {
-            self.clients.hold_writes = true;
-        } else if queued <= limit / 2 {
-            self.release_writes(outputs, host);
-        }
-        if let Some(running) = &mut self.snapshot
-            && let Some(outcome) = running.sink.outcome()
-        {
+        let limit = running.limit_bytes(self.config.settings().snapshot_max_memory);
+        if let Some(outcome) = running.sink.outcome() {
             self.end_snapshot(outcome, host);
+        } else if running.queued_bytes() > limit {
+            let reason = format!(
+                "the disk is too slow: more than {limit} bytes wait to be written ({LIMIT_DIRECTIVE})"
+            );
+            self.end_snapshot(Err(io::Error::other(reason)), host);
         }
     }
 
@@ -388,13 +407,6 @@ impl Store {
             SnapshotPurpose::Rewrite => self.saves.rewrite_extra_bytes = running.peak_bytes,
         }
         host.snapshot_ended(running.purpose, &outcome);
-    }
-
-    /// Lets commands run that were held because the writing thread was behind.
-    fn release_writes(&mut self, outputs: &mut Outputs, host: &mut dyn Host) {
-        if std::mem::take(&mut self.clients.hold_writes) {
-            self.run_held(outputs, host);
-        }
     }
 }
 

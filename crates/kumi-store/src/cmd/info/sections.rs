@@ -246,6 +246,8 @@ impl<'a> Page<'a> {
             let (written, total) = (running.keys_written(), running.keys);
             (running.peak_bytes, running.queued_bytes(), written, total)
         });
+        let configured = self.store.config.settings().snapshot_max_memory;
+        let limit = snapshot.map_or(configured, |running| running.limit_bytes(configured));
         let share = (written * 100) as f64 / total.max(1) as f64;
         let saving = snapshot.filter(|running| running.purpose == SnapshotPurpose::Save);
         let saving_s = saving.map(|running| {
@@ -257,6 +259,7 @@ impl<'a> Page<'a> {
         self.field("current_cow_peak", peak);
         self.field("current_cow_size", size);
         self.field("current_cow_size_age", 0);
+        self.field("current_cow_limit", limit);
         self.field("current_fork_perc", format!("{share:.2}"));
         self.field("current_save_keys_processed", written);
         self.field("current_save_keys_total", total);

@@ -25,7 +25,7 @@ const OTHER_ANSWERS: [(&str, &str); 3] = [
 ];
 
 /// Directives of Redis 7.2 that 7.0 does not have, and kumi's own.
-const NOT_IN_7_0: [&str; 8] = [
+const NOT_IN_7_0: [&str; 9] = [
     "cluster-announce-human-nodename",
     "cluster-ping-interval",
     "locale-collate",
@@ -34,6 +34,7 @@ const NOT_IN_7_0: [&str; 8] = [
     "max-value-size",
     "set-max-listpack-entries",
     "set-max-listpack-value",
+    "snapshot-max-memory",
 ];
 
 struct Observation {

@@ -342,34 +342,101 @@ fn access_data_are_saved_as_the_policy_uses_them() {
     }
 }
 
-#[test]
-fn writes_wait_while_too_much_is_to_be_written() {
+/// Strings of 1 MiB, and a snapshot of them whose thread does not write.
+fn stuck_snapshot(strings: u32, limit: &str) -> Lab {
     let mut lab = Lab::new();
     let client = lab.client;
+    lab.configure("snapshot-max-memory", limit);
     let value = vec![b'x'; 1 << 20];
-    for number in 0..80 {
+    for number in 0..strings {
         let key = format!("key:{number}");
         lab.send(client, &[b"APPEND", key.as_bytes(), &value]);
     }
     lab.host.holds_snapshots = true;
     lab.host.tick_ns = 60_000;
     lab.check(&[("BGSAVE", "+Background saving started\r\n")]);
-    let mut held = None;
-    for number in 0..80 {
+    lab
+}
+
+/// A field of INFO persistence.
+fn figure(lab: &mut Lab, name: &str) -> String {
+    let info = lab.run("INFO persistence");
+    let line = info.lines().find_map(|line| line.strip_prefix(name));
+    line.and_then(|rest| rest.strip_prefix(':'))
+        .unwrap_or_else(|| panic!("{name} is missing"))
+        .to_owned()
+}
+
+#[test]
+fn writes_never_wait_for_a_snapshot() {
+    let mut lab = stuck_snapshot(100, "0");
+    let before = lab.run("INFO memory");
+    for number in 0..100 {
         let key = format!("key:{number}");
-        lab.run_as(client, &format!("APPEND {key} y"));
-        if lab.last_flow == crate::store::Flow::Blocked {
-            held = Some(number);
-            break;
-        }
+        assert_eq!(lab.run(&format!("SET {key} new")), "+OK\r\n");
         lab.store.poll(&mut lab.outputs, &mut lab.host);
     }
-    assert!(held.is_some_and(|number| number > 10), "{held:?}");
-    let reader = lab.connect();
-    assert_eq!(lab.run_as(reader, "STRLEN key:0"), ":1048577\r\n");
-    lab.advance_ms(100);
-    assert_eq!(lab.received(client), "", "it still waits");
+    // All data of the instant waits in memory, and nothing of it counts for `maxmemory`.
+    let kept: usize = figure(&mut lab, "current_cow_size").parse().unwrap();
+    let limit: usize = figure(&mut lab, "current_cow_limit").parse().unwrap();
+    assert!((100 << 20..=limit).contains(&kept), "{kept} of {limit}");
+    let used = |info: &str| -> usize {
+        let field = info.split("used_memory:").nth(1).unwrap();
+        field.split("\r\n").next().unwrap().parse().unwrap()
+    };
+    let after = lab.run("INFO memory");
+    assert!(used(&after) + (99 << 20) < used(&before));
     lab.write_snapshot();
-    lab.advance_ms(100);
-    assert_eq!(lab.received(client), ":1048577\r\n");
+    while lab.host.snapshot.is_some() {
+        lab.advance_ms(1);
+        lab.write_snapshot();
+    }
+    assert_eq!(figure(&mut lab, "rdb_last_bgsave_status"), "ok");
+    assert_eq!(figure(&mut lab, "current_cow_size"), "0");
+}
+
+#[test]
+fn a_snapshot_that_needs_more_than_its_limit_fails_and_no_client_does() {
+    let mut lab = stuck_snapshot(80, "32mb");
+    let old = lab.host.saved.take();
+    let mut given_up = None;
+    for number in 0..80 {
+        let key = format!("key:{number}");
+        assert_eq!(lab.run(&format!("SET {key} new")), "+OK\r\n", "{number}");
+        lab.store.poll(&mut lab.outputs, &mut lab.host);
+        if lab.store.snapshot_purpose().is_none() {
+            given_up = Some(number);
+            break;
+        }
+    }
+    assert!(given_up.is_some_and(|number| number > 20), "{given_up:?}");
+    assert_eq!(figure(&mut lab, "rdb_last_bgsave_status"), "err");
+    assert!(
+        lab.host.saved.is_none() && old.is_none(),
+        "no file was written"
+    );
+    assert!(lab.run("SET a 1").starts_with("-MISCONF"));
+    lab.configure("stop-writes-on-bgsave-error", "no");
+    lab.check(&[("SET a 1", "+OK\r\n")]);
+    // The next one is not in its way.
+    lab.host.holds_snapshots = false;
+    lab.check(&[("BGSAVE", "+Background saving started\r\n")]);
+    lab.advance_ms(500);
+    assert_eq!(figure(&mut lab, "rdb_last_bgsave_status"), "ok");
+}
+
+#[test]
+fn a_value_larger_than_the_limit_can_be_saved() {
+    let mut lab = stuck_snapshot(1, "1kb");
+    let client = lab.client;
+    let value = vec![b'x'; 40 << 20];
+    assert!(lab.store.cancel_snapshot(SnapshotPurpose::Save));
+    lab.host.snapshot = None;
+    lab.send(client, &[b"SET", b"large", &value]);
+    lab.check(&[("BGSAVE", "+Background saving started\r\n")]);
+    while lab.host.snapshot.is_some() {
+        lab.advance_ms(1);
+        lab.write_snapshot();
+    }
+    assert_eq!(figure(&mut lab, "rdb_last_bgsave_status"), "ok");
 }
