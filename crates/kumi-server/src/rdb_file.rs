@@ -17,7 +17,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::time::Instant;
 
 fn directory(settings: &Settings) -> &Path {
@@ -137,8 +137,13 @@ pub(crate) fn plan(settings: &Settings, key_delay_us: Arc<AtomicI64>) -> Plan {
         temporary: temporary(settings),
         incremental_fsync: settings.rdb_save_incremental_fsync,
         key_delay_us,
-        commit: Box::new(move |temporary| {
-            put_in_place(temporary, &path)?;
+        may_commit: Arc::new(AtomicBool::new(true)),
+        commit: Box::new({
+            let path = path.clone();
+            move |temporary| fs::rename(temporary, path)
+        }),
+        afterwards: Box::new(move || {
+            sync_directory_of(&path)?;
             tracing::info!("DB saved on disk");
             Ok(())
         }),
@@ -148,6 +153,11 @@ pub(crate) fn plan(settings: &Settings, key_delay_us: Arc<AtomicI64>) -> Plan {
 /// Gives a synced file its name, for good.
 pub(crate) fn put_in_place(temporary: &Path, path: &Path) -> io::Result<()> {
     fs::rename(temporary, path)?;
+    sync_directory_of(path)
+}
+
+/// Waits until the names in a file's directory are on disk.
+fn sync_directory_of(path: &Path) -> io::Result<()> {
     let directory = path.parent().filter(|path| !path.as_os_str().is_empty());
     File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
 }

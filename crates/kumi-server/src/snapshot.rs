@@ -7,13 +7,14 @@
 //! the engine's side.
 //!
 //! Dropping the sink cancels the thread. `commit` runs before that drop returns or never, so a
-//! cancelled snapshot cannot replace a file that was written after it.
+//! cancelled snapshot cannot replace a file that was written after it. The drop waits for nothing else: the thread may be in
+//! the middle of a sync that takes its time.
 
 use kumi_store::{Piece, SnapshotEncoder, SnapshotSink};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
@@ -24,8 +25,13 @@ const SYNC_BYTES: usize = 4 * 1024 * 1024;
 /// A delay of a key is slept in parts of this length, so that a cancelled thread ends soon.
 const DELAY_PART: Duration = Duration::from_millis(5);
 
+/// How soon a cancellation looks again whether a file is in its place.
+const COMMIT_PART: Duration = Duration::from_micros(200);
+
 /// Puts a complete file into its place.
 type Commit = Box<dyn FnOnce(&Path) -> io::Result<()> + Send>;
+/// What follows when the file is in its place.
+type Afterwards = Box<dyn FnOnce() -> io::Result<()> + Send>;
 
 /// How a snapshot is written.
 pub(crate) struct Plan {
@@ -35,8 +41,12 @@ pub(crate) struct Plan {
     pub(crate) incremental_fsync: bool,
     /// `rdb-key-save-delay`: microseconds per key, or minus the number of keys per microsecond. A change counts at once.
     pub(crate) key_delay_us: Arc<AtomicI64>,
-    /// What is done with the complete, synced file.
+    /// Whether the file may be put into its place. The thread waits for it; one that is cancelled meanwhile ends.
+    pub(crate) may_commit: Arc<AtomicBool>,
+    /// What is done with the complete, synced file. A cancellation waits for it, so it should be short.
     pub(crate) commit: Commit,
+    /// What is done then. A cancellation does not wait for it.
+    pub(crate) afterwards: Afterwards,
 }
 
 /// Creates the file and starts the thread.
@@ -78,6 +88,7 @@ enum Order {
 const RUNNING: u8 = 0;
 const CANCELLED: u8 = 1;
 const COMMITTING: u8 = 2;
+const COMMITTED: u8 = 3;
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -156,9 +167,16 @@ impl Drop for Sink {
         if self.shared.leave_running(CANCELLED) {
             // The thread may be in the middle of a sync; the file has no name any more, and ends with it.
             discard(&self.temporary);
-        } else if let Some(thread) = self.thread.take() {
-            // It is committing, which is short, or has ended.
-            let _ = thread.join();
+        } else {
+            // The thread is committing, which is short, or has done so.
+            while self.shared.state.load(Ordering::SeqCst) == COMMITTING
+                && self
+                    .thread
+                    .as_ref()
+                    .is_some_and(|thread| !thread.is_finished())
+            {
+                std::thread::park_timeout(COMMIT_PART);
+            }
         }
     }
 }
@@ -176,8 +194,18 @@ impl Writer {
         lower_priority();
         let written = self.write(orders);
         let Writer { shared, plan, .. } = self;
+        while matches!(written, Ok(true)) && !plan.may_commit.load(Ordering::Acquire) {
+            if shared.state.load(Ordering::SeqCst) != RUNNING {
+                return;
+            }
+            std::thread::park_timeout(DELAY_PART);
+        }
         let outcome = match written {
-            Ok(true) if shared.leave_running(COMMITTING) => (plan.commit)(&plan.temporary),
+            Ok(true) if shared.leave_running(COMMITTING) => {
+                let committed = (plan.commit)(&plan.temporary);
+                shared.state.store(COMMITTED, Ordering::SeqCst);
+                committed.and_then(|()| (plan.afterwards)())
+            }
             // Cancelled: the outcome is not needed.
             Ok(_) => return,
             Err(error) if shared.leave_running(COMMITTING) => Err(error),

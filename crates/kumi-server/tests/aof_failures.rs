@@ -424,7 +424,9 @@ fn a_full_disk_fails_the_rewrite_of_a_server_without_a_log() {
         }
         assert!(client.line("BGREWRITEAOF").starts_with("Background"));
         let temporary = dir.path().join("appendonlydir/temp-appendonly.aof.incr");
-        eventually(|| temporary.exists(), |&exists| exists);
+        // The increment is made before the snapshot begins.
+        wait_for(&mut client, "aof_current_rewrite_time_sec:0");
+        assert!(temporary.exists());
         let info = client.line("INFO persistence");
         for field in ["aof_enabled:0", "aof_rewrite_in_progress:1"] {
             assert!(info.contains(field), "{field} in {info}");

@@ -12,7 +12,8 @@ use super::append::Appender;
 use super::manifest::{Manifest, Part};
 use super::place::Place;
 use super::rewrite::Installed;
-use super::sync::{Job, Syncer};
+use super::switch::Switch;
+use super::sync::{Syncer, Work};
 use kumi_resp::SharedBytes;
 use kumi_store::config::{Fsync, Settings};
 use kumi_store::{LogFacts, Now, Outputs, Store, Writes};
@@ -53,6 +54,10 @@ impl Policy {
             incremental_fsync: settings.aof_incremental_fsync,
             no_sync_on_rewrite: settings.no_appendfsync_on_rewrite,
         }
+    }
+
+    pub(super) fn is_always(&self) -> bool {
+        self.fsync == Fsync::Always
     }
 }
 
@@ -104,8 +109,8 @@ pub(crate) struct Log {
     pub(super) retry: Option<Retry>,
     /// The log began at run time, and its first base is not complete yet. Until then no write is refused for it.
     pub(super) initial: bool,
-    /// The thread syncs the increment, which a rewrite ends next.
-    pub(super) prepared: bool,
+    /// How far the beginning of a rewrite is.
+    pub(super) switch: Option<Switch>,
     pub(super) rewrite: Option<Rewrite>,
     pub(super) facts: LogFacts,
 }
@@ -119,6 +124,8 @@ pub(super) struct Rewrite {
     /// Nothing before it is used any more, and the manifest does not name the increment yet.
     pub(super) fresh: bool,
     pub(super) started_ns: u64,
+    /// Whether the increment has its name for good: before that, the manifest of the new base may not be written.
+    pub(super) may_install: Arc<AtomicBool>,
     /// Set by the thread that writes the base, when the manifest names it.
     pub(super) installed: Arc<OnceLock<Installed>>,
 }
@@ -187,7 +194,7 @@ impl Log {
             wants_base: !continues,
             retry: None,
             initial: !continues,
-            prepared: false,
+            switch: None,
             rewrite: None,
             facts: LogFacts::default(),
         };
@@ -231,6 +238,7 @@ impl Log {
     }
 
     pub(super) fn take_appender(&mut self, mut appender: Appender) {
+        appender.set_fsync(self.policy.fsync);
         self.stamp(&mut appender);
         self.synced_position = appender.position();
         self.generation += 1;
@@ -240,11 +248,16 @@ impl Log {
 
     /// Has an increment without writes begin with the time, if lines with the time are wanted.
     fn stamp(&self, appender: &mut Appender) {
-        if self.policy.timestamps
-            && let Err(error) = appender.stamp(self.unix_s)
+        if let Some(unix_s) = self.stamp_s()
+            && let Err(error) = appender.stamp(unix_s)
         {
             tracing::warn!("the append-only file could not begin with the time: {error}");
         }
+    }
+
+    /// The time that an increment begins with, if lines with the time are wanted.
+    pub(super) fn stamp_s(&self) -> Option<u64> {
+        self.policy.timestamps.then_some(self.unix_s)
     }
 
     /// Takes over changed directives.
@@ -259,7 +272,7 @@ impl Log {
         let keeps = settings.aof_keep_history;
         let kept = self.keeps_history.swap(keeps, Ordering::Relaxed);
         // A rewrite removes them at its end: until then no other manifest may be written.
-        if kept && !keeps && self.rewrite.is_none() {
+        if kept && !keeps && self.rewrite.is_none() && self.switch.is_none() {
             self.remove_history();
         }
     }
@@ -297,13 +310,30 @@ impl Log {
         now: Now,
     ) -> io::Result<()> {
         self.unix_s = now.unix_us / 1_000_000;
-        if let Err(error) = self.take_sync_result() {
-            if self.policy.fsync == Fsync::Always {
+        let had_file = self.appender.is_some();
+        let always = self.policy.fsync == Fsync::Always;
+        if let Err(error) = self.take_sync_result(store, now) {
+            if always {
                 return Err(error);
             }
             self.give_up(store, &error);
         }
         self.take_writes(store);
+        if always && !self.waiting.is_empty() {
+            while self.is_switching() {
+                self.syncer.settle();
+                self.take_sync_result(store, now)?;
+            }
+            if had_file && self.appender.is_none() {
+                let reason = "the increment of a rewrite that has begun could not be synced";
+                return Err(io::Error::other(reason));
+            }
+        } else if self.is_ending() && !self.waiting.is_empty() {
+            let since_ns = *self.postponed_ns.get_or_insert(now.mono_ns);
+            if now.mono_ns.saturating_sub(since_ns) >= POSTPONE_NS {
+                self.give_up_switch(store, now);
+            }
+        }
         if self.appender.is_none() {
             // A new base is on its way and will have them.
             self.drop_waiting();
@@ -350,11 +380,11 @@ impl Log {
     }
 
     fn write(&mut self, now: Now) -> io::Result<()> {
-        if self.waiting.is_empty() {
+        if self.waiting.is_empty() || self.is_ending() {
             return Ok(());
         }
-        // Before a rewrite the file is synced once more, which is not a reason to let writes wait in memory.
-        let syncing = self.syncer.is_running() && !self.prepared;
+        // What a rewrite begins with is no reason to let writes wait in memory.
+        let syncing = self.syncer.is_running() && !self.is_making_names();
         if self.policy.fsync == Fsync::EverySecond && syncing {
             let since_ns = *self.postponed_ns.get_or_insert(now.mono_ns);
             if now.mono_ns.saturating_sub(since_ns) < POSTPONE_NS {
@@ -379,6 +409,9 @@ impl Log {
             return Ok(());
         };
         let left_to_system = self.policy.no_sync_on_rewrite && self.rewrite.is_some();
+        if self.is_ending() {
+            return Ok(());
+        }
         if self.synced == self.written {
             return self.note_sync(now);
         }
@@ -394,7 +427,7 @@ impl Log {
             }
             Fsync::EverySecond => {
                 let elapsed_ns = now.mono_ns.saturating_sub(self.last_sync_ns);
-                if elapsed_ns >= SYNC_NS && !self.syncer.is_running() {
+                if elapsed_ns >= SYNC_NS && self.syncer.is_free() {
                     self.last_sync_ns = now.mono_ns;
                     self.submit_sync();
                 }
@@ -423,36 +456,43 @@ impl Log {
     /// Has the thread sync what is written, unless it is at work.
     fn submit_sync(&mut self) {
         if let Some(appender) = &self.appender
-            && !self.syncer.is_running()
+            && self.syncer.is_free()
         {
-            self.syncer.submit(Job {
-                file: appender.file().clone(),
-                position: appender.position(),
-                stream: self.written,
-                generation: self.generation,
-            });
+            self.submit(Work::Sync(appender.file().clone()));
         }
     }
 
-    /// Has the thread sync what the increment holds before another one takes its place, so that its end, which the
-    /// engine's thread has to wait for, has little to sync. Returns whether that is done.
-    pub(super) fn prepare_rewrite(&mut self) -> bool {
-        let clean = self.appender.is_none() || self.synced == self.written;
-        self.prepared = !clean && !self.prepared;
-        if self.prepared {
-            self.submit_sync();
-        }
-        !self.prepared
+    /// Position in the stream of all writes up to which it is in the file.
+    pub(super) fn written(&self) -> u64 {
+        self.written
     }
 
-    /// Takes the result of the thread that syncs.
+    /// The number of the appender.
+    pub(super) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Takes the result of the thread that syncs. A rewrite that begins goes on.
     ///
     /// # Errors
     /// It could not sync the present file.
-    fn take_sync_result(&mut self) -> io::Result<()> {
+    pub(super) fn take_sync_result(&mut self, store: &mut Store, now: Now) -> io::Result<()> {
         let Some(done) = self.syncer.take() else {
             return Ok(());
         };
+        match (self.switch.take(), done.next) {
+            (Some(Switch::Preparing), Some(Ok(next))) => {
+                self.switch = Some(Switch::Prepared(next));
+            }
+            (Some(Switch::Preparing), Some(Err(error))) => self.note_failure(&error, now),
+            (Some(switch @ (Switch::Ending(_) | Switch::Naming)), _) => {
+                if let Err(error) = self.advance_switch(switch, done.outcome) {
+                    self.fail_switch(store, &error, now);
+                }
+                return Ok(());
+            }
+            (switch, _) => self.switch = switch,
+        }
         if done.generation != self.generation || self.appender.is_none() {
             return Ok(());
         }
@@ -514,7 +554,7 @@ impl Log {
     /// The increment may still be there.
     pub(crate) fn close_base(&mut self, store: &mut Store) -> io::Result<()> {
         // Its result says something about the increment only.
-        let _ = self.syncer.wait();
+        let _ = self.leave_switch();
         self.take_writes(store);
         self.drop_waiting();
         self.appender = None;
@@ -531,10 +571,7 @@ impl Log {
     /// # Errors
     /// Writes may be missing in the file.
     pub(crate) fn close(&mut self, store: &mut Store) -> io::Result<()> {
-        let last = self.syncer.wait();
-        if let Some(error) = last.and_then(|done| done.outcome.err()) {
-            return Err(error);
-        }
+        self.leave_switch()?;
         self.take_writes(store);
         if self.appender.is_none() && self.facts.last_write_failed {
             return Err(io::Error::other("the append-only file had failed before"));

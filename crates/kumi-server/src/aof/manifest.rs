@@ -235,8 +235,13 @@ impl Manifest {
     /// # Errors
     /// Either of them may be on disk.
     pub(crate) fn commit(files: &dyn Files, directory: &Path, name: &str) -> io::Result<()> {
-        files.rename(&temporary(directory, name), &directory.join(name))?;
+        Self::name(files, directory, name)?;
         files.sync_directory(directory)
+    }
+
+    /// The first half of [`Manifest::commit`]: the name is not on disk yet.
+    pub(crate) fn name(files: &dyn Files, directory: &Path, name: &str) -> io::Result<()> {
+        files.rename(&temporary(directory, name), &directory.join(name))
     }
 
     /// Reads a first manifest that was prepared and did not get its name.

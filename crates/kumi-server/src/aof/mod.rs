@@ -32,6 +32,7 @@ mod search;
 mod serve;
 #[cfg(test)]
 mod simulation;
+mod switch;
 mod sync;
 mod tail;
 mod window;

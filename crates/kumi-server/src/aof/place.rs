@@ -267,6 +267,14 @@ impl Place {
         Manifest::commit(&*self.files, &self.directory, &self.manifest_name())
     }
 
+    /// Gives the prepared manifest its name, which is on disk only when the directory has been synced.
+    ///
+    /// # Errors
+    /// The manifest is the old one.
+    pub(crate) fn name_manifest(&self) -> io::Result<()> {
+        Manifest::name(&*self.files, &self.directory, &self.manifest_name())
+    }
+
     /// Removes files that are no longer used, and their lines in the manifest. A file that stays is tried again at the
     /// next time.
     pub(super) fn remove_history(&self, manifest: &mut Manifest) {

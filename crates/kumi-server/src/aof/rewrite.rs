@@ -1,8 +1,7 @@
 //! New bases: when one is due, how it is written while the log goes on, and how it takes the place of what was before.
 //!
 //! A snapshot's thread writes the base, and then the manifest that names it ([`Install`]): the engine's thread waits for
-//! none of the syncs at the end of a rewrite. It does wait at the beginning, where the manifest has to name the new
-//! increment before a write to that increment is acknowledged.
+//! none of the syncs at the end of a rewrite. What the beginning waits for is in `switch.rs`.
 
 use super::append::Appender;
 use super::files::Sink;
@@ -36,6 +35,8 @@ pub(crate) struct Install {
     first: bool,
     /// The increment behind the base, if it has its name only when the base is complete.
     increment: Option<Part>,
+    /// Whether the increment behind the base has its name for good.
+    may_run: Arc<AtomicBool>,
     installed: Arc<OnceLock<Installed>>,
 }
 
@@ -47,6 +48,11 @@ pub(super) struct Installed {
 }
 
 impl Install {
+    /// Whether it may run. Until then the engine's thread gives another manifest its name.
+    pub(crate) fn may_run(&self) -> Arc<AtomicBool> {
+        self.may_run.clone()
+    }
+
     /// What comes before the base gets its name.
     ///
     /// # Errors
@@ -106,14 +112,10 @@ impl Log {
         self.rewrite.is_some()
     }
 
-    /// Whether a snapshot is about to begin: what was written before it is being synced.
-    pub(crate) fn prepares_rewrite(&self) -> bool {
-        self.prepared
-    }
-
     /// Whether a snapshot is about to begin, or would be if no other one ran.
     pub(crate) fn begins_rewrite(&self) -> bool {
-        self.rewrite.is_none() && (self.prepared || (self.wants_base && self.retry.is_none()))
+        self.rewrite.is_none()
+            && (self.prepares_rewrite() || (self.wants_base && self.retry.is_none()))
     }
 
     /// Asks for a new base after the time that a failure sets.
@@ -148,79 +150,39 @@ impl Log {
         self.rewrite.is_none()
             && (self.wants_base || self.has_grown())
             && self.retry.is_none_or(|retry| now.mono_ns >= retry.at_ns)
-            // The engine's thread would wait for the one that syncs.
-            && !self.syncer.is_running()
     }
 
     /// Whether to begin a new base now. One that is due waits for a running snapshot, which `busy` says, and until the
-    /// increment is synced.
+    /// thread that syncs has prepared it.
     pub(crate) fn may_begin(&mut self, busy: bool, now: Now) -> bool {
-        if !self.is_due(now) {
-            // It was prepared, and the configuration has changed since.
-            self.prepared &= self.syncer.is_running();
-            return false;
+        let is_due = self.is_due(now);
+        if !is_due || busy {
+            // It was prepared, and the configuration has changed since, or another snapshot has begun.
+            self.forget_prepared();
         }
-        if busy {
+        if is_due && busy {
             self.request_base();
-            self.prepared = false;
-            return false;
         }
-        self.prepare_rewrite()
+        is_due && !busy && self.prepare_rewrite()
     }
 
-    /// Begins a new increment for what is written from now on. Start a snapshot before the next command, into
+    /// Begins a new increment for what is written from now on, after [`Log::may_begin`]. Start a snapshot before the next command, into
     /// the file of [`Log::rewrite_plan`], and report its end with [`Log::end_rewrite`].
     pub(crate) fn begin_rewrite(&mut self, store: &mut Store, now: Now) -> io::Result<()> {
-        if let Some(error) = self.syncer.wait().and_then(|done| done.outcome.err()) {
-            self.appender = None;
-            return Err(error);
-        }
-        self.place.make_directory()?;
-        let (base, part) = self.next_parts(self.policy.rdb_base);
-        let fresh = self.appender.is_none();
-        let path = match fresh {
-            true => self.place.temporary_increment(),
-            false => self.place.path(&part),
-        };
-        let mut manifest = self.manifest.clone();
-        manifest.history.extend_from_slice(&self.left);
-        manifest.increments.push(part.clone());
-        // If any of this fails, the old increment is used on.
-        let begun =
-            Appender::create(&*self.place.files, &path, self.policy.fsync).and_then(|appender| {
-                self.place.files.sync_directory(&self.place.directory)?;
-                if !fresh {
-                    self.place.prepare(&manifest, false)?;
-                }
-                Ok(appender)
-            });
-        let appender = begun.inspect_err(|_| {
-            // It may not exist; the error that matters is the first one.
-            let _ = self.place.files.remove(&path);
-        })?;
-        if !fresh {
-            // The old increment must be on disk before the manifest names one behind it.
-            let ended = self
-                .end_increment()
-                .inspect_err(|_| self.appender = None)
-                .and_then(|()| self.place.commit());
-            ended.inspect_err(|_| self.lose_files([part.clone()]))?;
-            self.manifest = manifest;
-            self.left.clear();
-        }
-        self.earlier_bytes = if fresh { 0 } else { self.current_bytes() };
-        self.drop_waiting();
-        store.begin_log_file();
-        self.take_appender(appender);
+        let (base, _) = self.next_parts(self.policy.rdb_base);
+        let (first_seq, fresh) = self.begin_switch(store)?;
         self.wants_base = false;
         self.rewrite = Some(Rewrite {
             base,
-            first_seq: part.seq,
+            first_seq,
             fresh,
             started_ns: now.mono_ns,
+            may_install: Arc::new(AtomicBool::new(fresh)),
             installed: Arc::default(),
         });
-        Ok(())
+        let always = self.policy.is_always();
+        self.hurry_switch(always)
+            .inspect_err(|_| self.rewrite = None)
     }
 
     /// Writes what waits to the increment, if there is one.
@@ -233,15 +195,9 @@ impl Log {
         }
     }
 
-    /// Writes what waits to the increment, and ends it.
-    fn end_increment(&mut self) -> io::Result<()> {
-        self.append_waiting()?;
-        self.appender.as_mut().map_or(Ok(()), Appender::end)
-    }
-
     /// The next base and the next increment. Numbers of failed attempts are not used again: the manifest on disk may name
     /// their files.
-    fn next_parts(&self, rdb: bool) -> (Part, Part) {
+    pub(super) fn next_parts(&self, rdb: bool) -> (Part, Part) {
         let left = Manifest {
             history: self.left.clone(),
             ..Manifest::default()
@@ -253,7 +209,7 @@ impl Log {
     }
 
     /// A manifest that names these files may be on disk or not: neither the old increment nor a new one can be used.
-    fn lose_files(&mut self, parts: impl IntoIterator<Item = Part>) {
+    pub(super) fn lose_files(&mut self, parts: impl IntoIterator<Item = Part>) {
         self.appender = None;
         self.left.extend(parts);
     }
@@ -274,6 +230,7 @@ impl Log {
                 increment: rewrite
                     .fresh
                     .then(|| self.place.increment(rewrite.first_seq)),
+                may_run: rewrite.may_install.clone(),
                 installed: rewrite.installed.clone(),
             },
         })
@@ -282,15 +239,7 @@ impl Log {
     /// The manifest that names the new base, and only what is behind it. Until the rewrite ends, no other manifest is
     /// written.
     fn rewritten(&self, rewrite: &Rewrite) -> Manifest {
-        let increments: Vec<Part> = if rewrite.fresh {
-            vec![self.place.increment(rewrite.first_seq)]
-        } else {
-            let parts = self.manifest.increments.iter();
-            parts
-                .filter(|part| part.seq >= rewrite.first_seq)
-                .cloned()
-                .collect()
-        };
+        let increments = vec![self.place.increment(rewrite.first_seq)];
         let history = self
             .unused()
             .filter(|part| !increments.contains(part))
@@ -317,6 +266,8 @@ impl Log {
         let elapsed_s = now.mono_ns.saturating_sub(rewrite.started_ns) / 1_000_000_000;
         self.facts.last_rewrite_s = Some(elapsed_s);
         let Some(installed) = rewrite.installed.get() else {
+            // If the manifest does not name the new increment yet, the old one is used on.
+            self.forget_ending();
             // The manifest on disk may name it.
             self.left.push(rewrite.base);
             if rewrite.fresh {
@@ -417,7 +368,7 @@ impl Log {
     /// Writes all data as a new base and begins a new increment. The old files are used until the manifest names the
     /// new ones. Nothing else is done meanwhile: this is for the start of a server.
     fn write_base(&mut self, store: &mut Store) -> io::Result<()> {
-        if let Some(error) = self.syncer.wait().and_then(|done| done.outcome.err()) {
+        if let Err(error) = self.leave_switch() {
             // The old increment is not trusted any more. The new base has its data.
             tracing::error!("Error syncing the AOF file: {error}");
             self.appender = None;

@@ -271,10 +271,12 @@ impl Front {
                 self.log.pending = false;
                 self.begin_rewrite(engine);
             }
-            let done = self.log.log.as_ref().is_none_or(|log| !log.is_rewriting());
+            let log = self.log.log.as_ref();
+            let done = log.is_none_or(|log| !log.is_rewriting());
+            let prepares = log.is_some_and(|log| log.prepares_rewrite());
             let cancels = !done && self.log.base_only.is_none();
             if self.log.ends && (done || cancels) && !self.log.pending {
-                if cancels {
+                if cancels || prepares {
                     tracing::info!("Killing running AOF rewrite child: appendonly no");
                 }
                 self.log.ends = false;
@@ -330,6 +332,7 @@ impl Front {
             temporary,
             incremental_fsync,
             key_delay_us,
+            may_commit: install.may_run(),
             commit: Box::new(move |temporary| {
                 let (from, to) = (name_of(temporary), name_of(&path));
                 tracing::info!("Successfully created the temporary AOF base file {from}");
@@ -338,6 +341,7 @@ impl Front {
                 tracing::info!("Successfully renamed the temporary AOF base file {from} into {to}");
                 install.run()
             }),
+            afterwards: Box::new(|| Ok(())),
         })
     }
 

@@ -1,17 +1,33 @@
 //! The thread that syncs the append-only file, so that the engine's thread does not wait for the disk.
 
 use super::files::LogFile;
+use super::place::Place;
+use super::switch::{Next, Prepare};
 use mio::Waker;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
 
-/// What is synced.
+/// How soon to look again whether a job has ended.
+const LOOK_AGAIN: Duration = Duration::from_micros(200);
+
+/// What the thread does.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// Syncs a file.
+    Sync(Arc<dyn LogFile>),
+    /// Makes ready what a rewrite begins with, and syncs the present file.
+    Prepare(Box<Prepare>),
+    /// Syncs the names of the files.
+    SyncDirectory(Place),
+}
+
 #[derive(Debug)]
 pub(crate) struct Job {
-    pub(crate) file: Arc<dyn LogFile>,
+    pub(crate) work: Work,
     /// The length of the file when the job was given.
     pub(crate) position: u64,
     /// Position in the stream of all writes at the same time.
@@ -26,7 +42,10 @@ pub(crate) struct Synced {
     pub(crate) position: u64,
     pub(crate) stream: u64,
     pub(crate) generation: u64,
+    /// Whether it is on disk.
     pub(crate) outcome: io::Result<()>,
+    /// What a rewrite begins with, if that was asked for.
+    pub(crate) next: Option<io::Result<Box<Next>>>,
 }
 
 #[derive(Debug, Default)]
@@ -64,9 +83,14 @@ impl Syncer {
         self.shared.running.load(Ordering::Acquire)
     }
 
-    /// Gives the thread a job; none may be running.
+    /// Whether no job runs, and the result of the last one has been taken.
+    pub(crate) fn is_free(&self) -> bool {
+        !self.is_running() && lock(&self.shared.result).is_none()
+    }
+
+    /// Gives the thread a job; it has to be free, or the result of the last job would be lost.
     pub(crate) fn submit(&self, job: Job) {
-        debug_assert!(!self.is_running(), "one job at a time");
+        debug_assert!(self.is_free(), "one job at a time");
         self.shared.running.store(true, Ordering::Release);
         let sent = self.jobs.as_ref().map(|jobs| jobs.send(job));
         if !matches!(sent, Some(Ok(()))) {
@@ -92,7 +116,15 @@ impl Syncer {
             std::thread::yield_now();
         }
         while self.is_running() {
-            std::thread::park_timeout(std::time::Duration::from_micros(200));
+            std::thread::park_timeout(LOOK_AGAIN);
+        }
+    }
+
+    /// The same, for a limited time.
+    pub(crate) fn settle_for(&self, limit: Duration) {
+        let start = Instant::now();
+        while self.is_running() && start.elapsed() < limit {
+            std::thread::park_timeout(LOOK_AGAIN);
         }
     }
 
@@ -120,12 +152,20 @@ fn lock(result: &Mutex<Option<Synced>>) -> std::sync::MutexGuard<'_, Option<Sync
 
 fn run(queue: &Receiver<Job>, shared: &Shared, waker: Option<&Waker>) {
     while let Ok(job) = queue.recv() {
-        let outcome = job.file.sync();
+        let (outcome, next) = match job.work {
+            Work::Sync(file) => (file.sync(), None),
+            Work::Prepare(prepare) => {
+                let (outcome, next) = prepare.run();
+                (outcome, Some(next))
+            }
+            Work::SyncDirectory(place) => (place.files.sync_directory(&place.directory), None),
+        };
         *lock(&shared.result) = Some(Synced {
             position: job.position,
             stream: job.stream,
             generation: job.generation,
             outcome,
+            next,
         });
         shared.running.store(false, Ordering::Release);
         if let Some(waker) = waker

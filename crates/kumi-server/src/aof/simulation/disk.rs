@@ -30,7 +30,7 @@ pub(super) struct SimulatedDisk(Arc<Shared>);
 struct Shared {
     tree: Mutex<Tree>,
     full: AtomicBool,
-    /// Syncs of files wait until this is false.
+    /// Syncs of increments wait until this is false.
     held: Mutex<bool>,
     released: Condvar,
     /// One operation fails after so many.
@@ -58,7 +58,18 @@ struct Tree {
 
 /// A file, and the disk it is on.
 #[derive(Debug)]
-struct SimulatedFile(Arc<Mutex<Inode>>, SimulatedDisk);
+struct SimulatedFile(Arc<Mutex<Inode>>, SimulatedDisk, IsIncrement);
+
+/// Whether a test can hold the syncs of a file.
+#[derive(Clone, Copy, Debug)]
+struct IsIncrement(bool);
+
+impl IsIncrement {
+    fn of(path: &Path) -> Self {
+        let name = path.file_name().and_then(|name| name.to_str());
+        Self(name.is_some_and(|name| name.ends_with(".incr.aof")))
+    }
+}
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -79,7 +90,8 @@ impl LogFile for SimulatedFile {
         let held = lock(&self.1.0.held);
         let released = &self.1.0.released;
         // A test that fails does not wait for good.
-        drop(released.wait_timeout_while(held, Duration::from_secs(60), |held| *held));
+        let holds = |held: &mut bool| *held && self.2.0;
+        drop(released.wait_timeout_while(held, Duration::from_secs(60), holds));
         self.1.0.syncs.fetch_add(1, Ordering::Relaxed);
         let mut inode = lock(&self.0);
         inode.synced = inode.bytes.clone();
@@ -100,7 +112,8 @@ impl Files for SimulatedDisk {
         self.step()?;
         let mut tree = lock(&self.0.tree);
         let inode = tree.names.entry(path.to_owned()).or_default();
-        Ok(Arc::new(SimulatedFile(inode.clone(), self.clone())))
+        let file = SimulatedFile(inode.clone(), self.clone(), IsIncrement::of(path));
+        Ok(Arc::new(file))
     }
 
     fn create(&self, path: &Path) -> io::Result<Arc<dyn LogFile>> {
@@ -108,7 +121,8 @@ impl Files for SimulatedDisk {
         let inode = Arc::<Mutex<Inode>>::default();
         let mut tree = lock(&self.0.tree);
         tree.names.insert(path.to_owned(), inode.clone());
-        Ok(Arc::new(SimulatedFile(inode, self.clone())))
+        let file = SimulatedFile(inode, self.clone(), IsIncrement::of(path));
+        Ok(Arc::new(file))
     }
 
     fn read(&self, path: &Path) -> io::Result<(Box<dyn Read + Send>, u64)> {
@@ -210,7 +224,7 @@ impl SimulatedDisk {
         self.0.full.store(full, Ordering::Relaxed);
     }
 
-    /// Whether a sync of a file does not end until this is called with false.
+    /// Whether a sync of an increment does not end until this is called with false.
     pub(super) fn hold_syncs(&self, held: bool) {
         *lock(&self.0.held) = held;
         self.0.released.notify_all();

@@ -10,6 +10,7 @@ use kumi_store::{
 use std::io::{self, IoSlice, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// A host with a disk and a clock that moves when it is read, so that slices end.
@@ -143,6 +144,14 @@ impl SnapshotSink for Sink {
         let (next, done) = match self.step {
             Step::Write => return None,
             Step::Sync => (Step::Prepare, self.file.0.sync()),
+            Step::Prepare
+                if self
+                    .install
+                    .as_ref()
+                    .is_some_and(|install| !install.may_run().load(Ordering::Acquire)) =>
+            {
+                return None;
+            }
             Step::Prepare => (
                 Step::Rename,
                 self.install.as_ref().map_or(Ok(()), Install::prepare),
