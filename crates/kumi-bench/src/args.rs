@@ -503,6 +503,10 @@ pub(crate) struct DurabilityArgs {
     #[arg(long, default_value_t = 5.0, value_name = "SECONDS")]
     pub(crate) seconds: f64,
 
+    /// How much longer a sync takes on the slow disk
+    #[arg(long, default_value_t = 400, value_name = "MILLISECONDS")]
+    pub(crate) sync_ms: u32,
+
     /// The kumi-server to measure [default: built from this workspace]
     #[arg(long, value_name = "PATH")]
     pub(crate) kumi_server: Option<PathBuf>,
@@ -532,6 +536,8 @@ pub(crate) enum DurabilityPart {
     Loading,
     /// SET with an append-only file
     Log,
+    /// BGSAVE and BGREWRITEAOF while clients write, on a disk whose syncs take long
+    SlowDisk,
     /// GET over TLS
     Tls,
 }

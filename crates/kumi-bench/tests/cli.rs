@@ -267,7 +267,7 @@ fn a_small_jobs_run_prints_a_line_per_figure_and_leaves_nothing() {
 #[test]
 fn a_small_run_of_durability_prints_a_line_per_figure() {
     let temporary = tempfile::tempdir().unwrap();
-    let args = "durability --keys 3000 --connections 4 --seconds 0.1 --no-pin";
+    let args = "durability --keys 3000 --connections 4 --seconds 0.1 --sync-ms 10 --no-pin";
     let output = Command::new(env!("CARGO_BIN_EXE_kumi-bench"))
         .args(args.split(' '))
         .args(["--kumi-server", "redis-server"])
@@ -287,6 +287,8 @@ fn a_small_run_of_durability_prints_a_line_per_figure() {
         "durability.load.seconds",
         "durability.log.everysec.cpu_us",
         "durability.log.always.throughput",
+        "durability.slow_disk.bgsave.longest_wait",
+        "durability.slow_disk.rewrite.longest_wait",
     ] {
         for server in ["kumi", "redis"] {
             let start = format!("figure name={name} server={server} value=");

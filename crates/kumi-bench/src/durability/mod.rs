@@ -4,6 +4,7 @@
 //!   takes besides its data (PSS, summed over the server and its children), what throughput the writers keep
 //! - loading: how long both servers take to load the RDB file and the append-only file that redis-server wrote
 //! - log: SET with an append-only file, and how many fsyncs a SET causes (counted by Linux's perf)
+//! - slow-disk: the longest wait of a write during BGSAVE and BGREWRITEAOF on a disk whose syncs take long
 //! - tls: GET over TLS
 //!
 //! Clients and the probe run in this process. A server that refuses a setting is left out with a note.
@@ -11,6 +12,7 @@
 mod loading;
 mod log;
 mod saving;
+mod slow_disk;
 mod tls;
 mod writers;
 
@@ -52,6 +54,9 @@ pub(crate) fn run(args: &DurabilityArgs) -> Result<()> {
     }
     if args.wants(DurabilityPart::Log) {
         log::measure(&bench, &mut report)?;
+    }
+    if args.wants(DurabilityPart::SlowDisk) {
+        slow_disk::measure(&bench, &mut report)?;
     }
     if args.wants(DurabilityPart::Tls) {
         tls::measure(&bench, &mut report)?;

@@ -118,6 +118,15 @@ pub(super) struct Probe {
 
 impl Probe {
     pub(super) fn start(address: SocketAddr) -> Result<Probe> {
+        Self::of(address, &[b"STRLEN", b"key:000000000000"])
+    }
+
+    /// One that writes the key instead.
+    pub(super) fn of_writes(address: SocketAddr) -> Result<Probe> {
+        Self::of(address, &[b"SET", b"key:000000000000", VALUE])
+    }
+
+    fn of(address: SocketAddr, command: &'static [&'static [u8]]) -> Result<Probe> {
         let mut connection = Connection::open(address)?;
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
@@ -125,7 +134,7 @@ impl Probe {
             let mut waits_ms = Vec::new();
             while !stopped.load(Ordering::Relaxed) {
                 let sent = Instant::now();
-                connection.command(&[b"STRLEN", b"key:000000000000"])?;
+                connection.command(command)?;
                 waits_ms.push(sent.elapsed().as_secs_f64() * 1000.0);
                 thread::sleep(PROBE_INTERVAL);
             }

@@ -4,6 +4,7 @@
 //! parts, so that one measurement's garbage is not the next one's baseline.
 
 use std::env;
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -102,6 +103,8 @@ pub(crate) struct Contender {
     subcommand: Option<&'static str>,
     program: PathBuf,
     version: String,
+    /// Variables of its environment besides those of this process.
+    variables: Vec<(&'static str, OsString)>,
 }
 
 impl Contender {
@@ -113,7 +116,19 @@ impl Contender {
             subcommand: None,
             program,
             version,
+            variables: Vec::new(),
         }
+    }
+
+    /// The same server with one more variable of its environment.
+    pub(crate) fn with_variable(
+        &self,
+        name: &'static str,
+        value: impl Into<OsString>,
+    ) -> Contender {
+        let mut other = self.clone();
+        other.variables.push((name, value.into()));
+        other
     }
 
     /// The floor of the workloads (see [`echo`](super::echo)).
@@ -124,6 +139,7 @@ impl Contender {
             subcommand: Some("echo-server"),
             program: env::current_exe().context("cannot find this program's own path")?,
             version: "the echo server of this program".to_owned(),
+            variables: Vec::new(),
         })
     }
 
@@ -185,6 +201,7 @@ impl Contender {
         };
         command
             .args(["--port", &address.port().to_string()])
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(output.try_clone().context("cannot share a log file")?)
             .stderr(output);
