@@ -50,6 +50,8 @@ const BUSY_SHARE: u64 = 16;
 const IDLE_SHARE: u64 = 4;
 /// Bytes that wait for the writing thread above which no slice is taken.
 const QUEUE_BYTES: usize = 8 * 1024 * 1024;
+/// Copies take at most one part in this many more than the entries do: the room that is left at the end of a piece.
+const COPY_OVERHEAD: usize = 8;
 /// The directive that limits what waits for the writing thread.
 const LIMIT_DIRECTIVE: &str = "snapshot-max-memory";
 /// How soon to look again while the writing thread is behind or finishes.
@@ -247,10 +249,13 @@ impl Snapshot {
         self.sink.queued_bytes()
     }
 
-    /// The most bytes that may wait for the writing thread. `limit` is `snapshot-max-memory`; 0 for the size of the data.
-    /// What slices may fill by themselves is always allowed.
+    /// The most bytes that may wait for the writing thread. `limit` is `snapshot-max-memory`; 0 for the size of the data,
+    /// and the overhead of its copies. What slices may fill by themselves is always allowed.
     pub(crate) fn limit_bytes(&self, limit: usize) -> usize {
-        let limit = if limit == 0 { self.data_bytes } else { limit };
+        let limit = match limit {
+            0 => self.data_bytes + self.data_bytes / COPY_OVERHEAD + QUEUE_BYTES,
+            limit => limit,
+        };
         limit.max(QUEUE_BYTES + self.largest_piece_bytes)
     }
 

@@ -187,6 +187,10 @@ impl PieceBuilder {
         }
         piece.keys += 1;
         if piece.bytes.len() + piece.value_bytes >= PIECE_BYTES {
+            // A few large values do not need the room for many small ones.
+            if piece.bytes.len() < piece.bytes.capacity() / 2 {
+                piece.bytes.shrink_to_fit();
+            }
             let next = empty(piece.db);
             self.full.push(std::mem::replace(&mut self.current, next));
         }
