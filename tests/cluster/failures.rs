@@ -2,7 +2,7 @@
 
 use super::nodes::{Cluster, Plan, tell, turn};
 use rustix::process::Signal;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 fn five() -> Cluster {
     let mut cluster = Cluster::new();
@@ -88,4 +88,42 @@ fn killed_paused_and_restarted_nodes_are_noticed_and_come_back() {
         tell(&format!("rolling restart of node {place}: back"), back);
     }
     cluster.all_tell_the_same_hash();
+}
+
+#[test]
+fn nodes_that_are_all_stopped_for_a_while_go_on_with_their_lives() {
+    /// Longer than half of the preset's `dead_timeout`, and than an idle connection lives.
+    const STOPPED: Duration = Duration::from_secs(12);
+    let _turn = turn();
+    let mut cluster = five();
+    let before = cluster.asked_lives(0);
+    for node in &cluster.nodes {
+        node.signal(Signal::STOP);
+    }
+    // Nothing can be waited for: nobody speaks meanwhile.
+    std::thread::sleep(STOPPED);
+    for node in &cluster.nodes {
+        node.signal(Signal::CONT);
+    }
+    // That they notice a death shows that they have heard each other since, and that any other verdict would be out.
+    let victim = cluster.nodes[4].authority.clone();
+    cluster.nodes[4].kill();
+    let detected = cluster.until("the killed node is dead", |views| {
+        views[..4].iter().all(|view| view.has_seen(&victim, "dead"))
+    });
+    tell(
+        "stopped for 12 s; kill -9 afterwards detected by all",
+        detected,
+    );
+    cluster.agree(&[0, 1, 2, 3]);
+    for place in 0..4 {
+        let lives = cluster.asked_lives(place);
+        let view = &cluster.views[place];
+        assert!(view.told("self_downed").is_none(), "{view:?}");
+        for other in &cluster.nodes[..4] {
+            let (now, then) = (lives.get(&other.authority), before.get(&other.authority));
+            assert_eq!(now, then, "as node {place} sees {}", other.authority);
+            assert!(!view.has_seen(&other.authority, "dead"), "{view:?}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use super::process;
 use rustix::process::Signal;
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
@@ -291,6 +291,22 @@ impl Cluster {
     }
 
     fn asked_hash(&self, place: usize) -> String {
+        let view = self.asked(place);
+        view["hash"].as_str().expect("a hash").to_owned()
+    }
+
+    /// The uids of all members by their authorities, as this node answers.
+    pub(crate) fn asked_lives(&self, place: usize) -> BTreeMap<String, String> {
+        let view = self.asked(place);
+        let members = view["members"].as_array().expect("a list of members");
+        let text = |value: &Value| value.as_str().expect("text").to_owned();
+        let lives = members
+            .iter()
+            .map(|member| (text(&member["authority"]), text(&member["uid"])));
+        lives.collect()
+    }
+
+    fn asked(&self, place: usize) -> Value {
         let node = &self.nodes[place];
         let mut words: Vec<String> = node.plan.wrapper.clone();
         words.push(env!("CARGO_BIN_EXE_kumi").into());
@@ -309,8 +325,7 @@ impl Cluster {
             .output()
             .expect("kumi is built");
         assert!(asked.status.success(), "{asked:?}");
-        let view: Value = serde_json::from_slice(&asked.stdout).expect("JSON");
-        view["hash"].as_str().expect("a hash").to_owned()
+        serde_json::from_slice(&asked.stdout).expect("JSON")
     }
 
     /// Every place but this one.

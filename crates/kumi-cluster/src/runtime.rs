@@ -18,6 +18,7 @@ mod operator;
 mod outcome;
 mod receive;
 mod suspects;
+mod waking;
 mod watch;
 
 use crate::book::AddressBook;
@@ -202,6 +203,8 @@ pub struct MembershipRuntime {
     refused_peers: BTreeSet<Authority>,
     /// When anything valid last arrived from another node, on both clocks.
     heard_at: Now,
+    /// While this node has not heard a member since it was suspended: from when on a message counts, in the runtime's time.
+    waking: Option<TimerInstant>,
     sequence: u64,
     /// When the last comparison was started because a peer's view seemed to differ.
     compared_at: TimerInstant,
@@ -263,6 +266,7 @@ impl MembershipRuntime {
             conflicts: BTreeMap::new(),
             refused_peers: BTreeSet::new(),
             heard_at: clock.last(),
+            waking: None,
             sequence: 0,
             compared_at: TimerInstant::ZERO,
             pending: MembershipRuntimeOutcome::default(),
@@ -477,6 +481,7 @@ impl MembershipRuntime {
             self.note(MembershipEvent::Late {
                 late_us: crate::time::micros(late),
             });
+            self.look_for_suspension(late, now);
         }
         self.detector.set_patience(self.health.patience());
         self.renew_if_isolated(now);

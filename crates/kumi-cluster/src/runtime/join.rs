@@ -530,17 +530,19 @@ impl MembershipRuntime {
         self.timers.join = Some(now.own);
     }
 
-    /// A node that received nothing for half the life of a tombstone may have been forgotten, and may hold others to be
-    /// alive whose tombstones are gone. It starts afresh, under a new uid, and tries the addresses of
-    /// former members, one per push-pull.
+    /// A node that received nothing for half of `dead_timeout` while it ran, or for all of it, may have been forgotten, and
+    /// may hold others to be alive whose tombstones are gone. It starts afresh, under a new uid, and tries the addresses of
+    /// former members, one per push-pull. `waking.rs` has the case of a node that did not run for all that time.
     pub(super) fn renew_if_isolated(&mut self, now: Now) {
         let applies = self.state == MembershipRuntimeState::Member
             && self.config.gossip_enabled
             && self.joining.is_none()
             && self.own.status == NodeStatus::Up
             && self.table.active_len() > 1;
+        let limit = self.config.dead_timeout;
         let silence = now.raw.saturating_since(self.heard_at.raw);
-        if !applies || silence <= self.config.dead_timeout / 2 {
+        let awake = now.own.saturating_since(self.heard_at.own);
+        if !applies || awake <= limit / 2 && silence <= limit {
             return;
         }
         self.heard_at = now;
@@ -586,7 +588,7 @@ impl MembershipRuntime {
     }
 
     /// Forgets who is active, and keeps their addresses. Tombstones stay: a life that was seen to end here stays ended.
-    fn fresh_view(&mut self, now: Now) {
+    pub(super) fn fresh_view(&mut self, now: Now) {
         let own = self.own.identity.authority.clone();
         let active = self.table.active().iter();
         let records = active.filter_map(|&slot| self.table.entry(slot));

@@ -409,7 +409,7 @@ impl MembershipRuntime {
         let heard = entry
             .heard_at
             .is_some_and(|at| now.raw.saturating_since(at) < patience);
-        if heard || self.receives_nothing(now) {
+        if heard || self.receives_nothing(now) || self.is_waking() {
             self.set_timeout(slot, patience, now);
             return;
         }

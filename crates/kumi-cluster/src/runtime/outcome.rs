@@ -84,6 +84,8 @@ pub struct MembershipMetrics {
     pub rebirths: u64,
     /// Times it was late.
     pub late: u64,
+    /// Of these, how often it had been suspended.
+    pub suspensions: u64,
     /// Messages and events dropped because they were not polled.
     pub dropped: u64,
 }

@@ -55,6 +55,7 @@ impl MembershipRuntime {
                 if let Some(entry) = self.table.entry_mut(slot) {
                     entry.heard_at = Some(now.raw);
                 }
+                self.heard_member(now);
             }
             // A verdict is not answered with a verdict: two that hold each other to be dead would go on for ever.
             Sender::Over(_) if verdict => {}

@@ -279,7 +279,10 @@ impl MembershipRuntime {
                 Some(Phase::Direct { until, .. }) if now.own >= until => {
                     self.probe_indirectly(slot, now)
                 }
-                Some(Phase::Indirect { until, .. }) if now.own >= until => self.accuse(slot, now),
+                Some(Phase::Indirect { until, .. }) if now.own >= until => match self.is_waking() {
+                    true => self.rest(slot, now),
+                    false => self.accuse(slot, now),
+                },
                 _ => {}
             }
         }
@@ -421,7 +424,7 @@ impl MembershipRuntime {
         if record.accusations.round_of(me).is_multiple_of(2) {
             return false;
         }
-        if self.table.ring().len() > 2 && self.receives_nothing(now) {
+        if self.is_waking() || self.table.ring().len() > 2 && self.receives_nothing(now) {
             return false;
         }
         if !self.config.gossip_enabled {
@@ -464,6 +467,20 @@ impl MembershipRuntime {
             },
             Delivery::Datagram,
         );
+    }
+
+    /// What is known of the silence of others is from before this node was suspended. Accusations stand, but a quorum has
+    /// to stand for the whole time anew.
+    pub(super) fn start_inquiries_over(&mut self, now: Now) {
+        for slot in self.watches.slots() {
+            let Some(watch) = self.watches.of.get_mut(&slot) else {
+                continue;
+            };
+            watch.quorum_since = None;
+            if watch.phase != Phase::Accusing {
+                self.rest(slot, now);
+            }
+        }
     }
 
     /// The subject is alive: whatever was under way against it ends.

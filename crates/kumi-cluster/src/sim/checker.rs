@@ -17,6 +17,7 @@ use super::host::Host;
 use super::promise::{Promise, Violation};
 use super::truth::Truth;
 use super::world::{authority, subject_of};
+use crate::MembershipEvent;
 use crate::{
     Authority, ClusterEvent, Departure, DownReason, Footprint, Member, MembershipRuntime,
     MembershipRuntimeConfig, MembershipRuntimeOutcome, MembershipRuntimeState, NodeIdentity,
@@ -539,7 +540,11 @@ impl Checker {
             };
             *reason == DownReason::Isolated
         };
-        let may_forget = view.is_client || outcome.member_events.iter().any(is_isolated);
+        let dead_timeout_us = self.config.dead_timeout.as_micros() as u64;
+        let slept_long = |event: &MembershipEvent| matches!(event, MembershipEvent::Late { late_us } if *late_us > dead_timeout_us);
+        let may_forget = view.is_client
+            || outcome.member_events.iter().any(is_isolated)
+            || outcome.membership_events.iter().any(slept_long);
         for departure in &outcome.departures {
             let NodeIdentity { authority, uid } = departure.identity();
             let Some(subject) = subject_of(authority).filter(|it| *it < view.alive.len()) else {

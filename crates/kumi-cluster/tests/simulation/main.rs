@@ -11,6 +11,7 @@
 mod forged;
 mod run;
 mod scenario;
+mod suspended;
 
 use std::env;
 use std::panic;

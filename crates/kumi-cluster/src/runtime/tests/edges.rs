@@ -92,7 +92,7 @@ fn every_other_former_address_that_is_tried_is_a_seeds() {
 fn nothing_that_a_former_life_had_to_say_is_said_by_the_next() {
     let mut net = Net::settled(3);
     let old = net.uid(2);
-    // Something that it would answer, and then it stands still for a long time.
+    // Something that it would answer. Then it stands still twice, and what it reads in between is nothing.
     let probe = Envelope {
         cluster: "kumi".into(),
         versions: (1, 1),
@@ -102,10 +102,33 @@ fn nothing_that_a_former_life_had_to_say_is_said_by_the_next() {
     net.nodes[2]
         .handle_message(&authority(0), &probe.encode(), net.now)
         .expect("valid");
-    let outcome = net.nodes[2].poll(net.now + net.config.dead_timeout);
+    let nap = net.config.dead_timeout * 4 / 5;
+    let refused = net.nodes[2].handle_message(&authority(0), b"", net.now + nap);
+    assert!(refused.is_err());
+    assert_eq!(net.uid(2), old);
+    let outcome = net.nodes[2].poll(net.now + nap * 2);
     assert!(net.uid(2) > old);
     for outbound in &outcome.gossip_outbound {
         let envelope = Envelope::decode(&outbound.bytes).expect("valid");
         assert!(envelope.sender.uid > old, "{envelope:?}");
     }
+}
+
+#[test]
+fn a_node_that_was_suspended_declares_nobody_dead_before_it_has_heard_a_member() {
+    let mut net = Net::settled(4);
+    let lives: Vec<NodeUid> = (0..4).map(|index| net.uid(index)).collect();
+    // One node alone goes on after a suspension, and the others stay silent for longer than a verdict takes.
+    let woken = net.now + net.config.dead_timeout * 3 / 4;
+    let mut dead = 0;
+    let node = &mut net.nodes[0];
+    for step in 0..90 {
+        let outcome = node.poll(woken + net.config.heartbeat_interval / 2 * step);
+        dead += outcome.member_events.iter().filter(|event| {
+            matches!(event, ClusterEvent::MemberStatusChanged { to, .. } if *to == Dead || *to == Suspect)
+        }).count();
+    }
+    assert_eq!(dead, 0);
+    assert_eq!(node.metrics().suspensions, 1);
+    assert_eq!(net.uid(0), lives[0]);
 }
