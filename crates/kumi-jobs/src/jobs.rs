@@ -7,8 +7,9 @@ use crate::core::{
 };
 use crate::cron::{self, Cron};
 use crate::error::{QueueError, ResultError};
+use crate::listing::{Filter, ID_PAGE_LIMIT, PAGE_LIMIT, Page, Paging};
 use crate::memory::InMemoryQueue;
-use crate::queue::{Counts, Enqueued, Filter, Queue, Requeued, Schedule};
+use crate::queue::{Cancel, Counts, Enqueued, Queue, Requeued, Schedule};
 use crate::random;
 use crate::redis::RedisQueue;
 use crate::schedules::Schedules;
@@ -20,7 +21,7 @@ use std::future::{Future, IntoFuture};
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 tokio::task_local! {
     /// The trace context of the running task: what it enqueues carries it on.
@@ -72,20 +73,35 @@ impl Jobs {
         Enqueue {
             queue: self.queue.clone(),
             task: encoded,
+            at: None,
             output: PhantomData,
         }
     }
 
-    /// Enqueues many tasks, in calls of up to [`ENQUEUE_LIMIT`] each. An error means that those of earlier calls are
-    /// enqueued.
+    /// Enqueues many tasks, in calls of up to [`ENQUEUE_LIMIT`] each: tasks, or tasks with options of their own. An error
+    /// means that those of earlier calls are enqueued.
+    ///
+    /// ```
+    /// # use kumi_jobs::{Jobs, Task};
+    /// # #[derive(serde::Serialize, serde::Deserialize)]
+    /// # struct Remind { user: u64 }
+    /// # impl Task for Remind { const TYPE: &'static str = "remind"; type Output = (); }
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let jobs = Jobs::memory();
+    /// jobs.enqueue_all((0..1_000).map(|user| Remind { user })).await?;
+    /// let keyed = (0..1_000).map(|user| jobs.enqueue(Remind { user }).unique(format!("remind:{user}")));
+    /// assert_eq!(jobs.enqueue_all(keyed).await?.len(), 1_000);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// As of [`Enqueue`].
-    pub async fn enqueue_all<T: Task>(
+    pub async fn enqueue_all<I: IntoTask>(
         &self,
-        tasks: impl IntoIterator<Item = T>,
-    ) -> Result<Vec<Handle<T::Output>>, QueueError> {
-        let (task_type, options) = (Arc::from(T::TYPE), T::options());
+        tasks: impl IntoIterator<Item = I>,
+    ) -> Result<Vec<Handle<<I::Task as Task>::Output>>, QueueError> {
+        let (task_type, options) = (Arc::from(I::Task::TYPE), I::Task::options());
         let (mut handles, mut buffer) = (Vec::new(), Vec::new());
         let mut random = random::Buffer::new();
         let mut tasks = tasks.into_iter().peekable();
@@ -94,11 +110,10 @@ impl Jobs {
             let mut batch = Vec::with_capacity(tasks.size_hint().0.min(ENQUEUE_LIMIT));
             for task in tasks.by_ref().take(ENQUEUE_LIMIT) {
                 let id = TaskId::from_parts(now, random.u128());
-                let new = encode_as(id, &task, &task_type, &options, &mut buffer)?;
-                batch.push(new);
+                batch.push(task.into_new(id, &task_type, &options, &mut buffer)?);
             }
             let made = self.queue.enqueue(batch).await?;
-            made.iter().for_each(|made| tell(*made, T::TYPE));
+            made.iter().for_each(|made| tell(*made, I::Task::TYPE));
             handles.extend(made.into_iter().map(|made| Handle {
                 queue: self.queue.clone(),
                 made,
@@ -186,12 +201,54 @@ impl Jobs {
         self.queue.counts_by_state().await
     }
 
-    /// Brings back all dead tasks, or those of one type. Returns how many; one whose unique key is taken stays Dead.
+    /// A page of tasks that the filter admits, which goes on looking until it is full: until it has `paging.limit` tasks (at
+    /// most [`PAGE_LIMIT`](crate::PAGE_LIMIT)), has looked at `look` ids, or is at the end. The page says how many it looked at,
+    /// and its cursor goes on from there.
+    ///
+    /// ```
+    /// use kumi_jobs::{Filter, Jobs, NewTask, Paging, TaskEnvelope, TaskState};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// let jobs = Jobs::memory();
+    /// jobs.enqueue_raw(NewTask::new(TaskEnvelope::json("mail", r#"{"to":"ann"}"#))).await?;
+    /// let filter = Filter::of(TaskState::Queued).text("ann");
+    /// let page = jobs.search(&filter, Paging::newest(50), 10_000).await?;
+    /// assert_eq!((page.tasks.len(), page.looked, page.cursor), (1, 1, None));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the cursor is of another listing, or the queue fails.
+    pub async fn search(
+        &self,
+        filter: &Filter,
+        mut paging: Paging,
+        look: u64,
+    ) -> Result<Page, QueueError> {
+        let mut all = Page::default();
+        let limit = paging.limit.clamp(1, PAGE_LIMIT);
+        loop {
+            paging.limit = limit - all.tasks.len();
+            let page = self.queue.list(filter, &paging).await?;
+            all.tasks.extend(page.tasks);
+            all.looked += page.looked;
+            all.cursor.clone_from(&page.cursor);
+            let is_full = all.tasks.len() >= limit || all.looked >= look;
+            if is_full || page.cursor.is_none() {
+                return Ok(all);
+            }
+            paging.after = page.cursor;
+        }
+    }
+
+    /// Brings back all dead tasks that the filter admits, the oldest first. Returns how many; one whose unique key is taken
+    /// stays Dead. The filter's states do not matter.
     ///
     /// # Errors
     /// If the queue fails; tasks of earlier pages are back then.
-    pub async fn requeue_dead(&self, task_type: Option<Arc<str>>) -> Result<usize, QueueError> {
-        self.requeue_dead_with(task_type, |_| {}).await
+    pub async fn requeue_dead(&self, filter: Filter) -> Result<usize, QueueError> {
+        self.requeue_dead_with(filter, |_| {}).await
     }
 
     /// As `requeue_dead`; after each page, `progress` is called with the number of tasks requeued so far.
@@ -200,29 +257,27 @@ impl Jobs {
     /// As of `requeue_dead`.
     pub async fn requeue_dead_with(
         &self,
-        task_type: Option<Arc<str>>,
+        mut filter: Filter,
         mut progress: impl FnMut(usize),
     ) -> Result<usize, QueueError> {
-        let filter = Filter {
-            states: vec![TaskState::Dead],
-            task_type,
-        };
-        let (mut count, mut cursor) = (0, None);
+        filter.states = vec![TaskState::Dead];
+        let mut paging = Paging::oldest(ID_PAGE_LIMIT);
+        let mut count = 0;
         loop {
-            let page = self.queue.list_ids(&filter, cursor.as_deref(), PAGE);
-            let (ids, next) = page.await?;
-            let requeued = self.queue.requeue(ids).await?;
+            let page = self.queue.list_ids(&filter, &paging).await?;
+            let requeued = self.queue.requeue(page.ids).await?;
             let applied = |requeued: &&Requeued| matches!(requeued, Requeued::Applied(_));
             count += requeued.iter().filter(applied).count();
             progress(count);
-            cursor = next;
-            if cursor.is_none() {
+            if page.cursor.is_none() {
                 return Ok(count);
             }
+            paging.after = page.cursor;
         }
     }
 
-    /// Forgets all done tasks that the filter admits. Returns how many.
+    /// Forgets all done tasks that the filter admits. Without states, these are Succeeded and Cancelled: dead tasks go only
+    /// if they are asked for. Returns how many.
     ///
     /// # Errors
     /// If the queue fails; tasks of earlier pages are gone then.
@@ -240,27 +295,63 @@ impl Jobs {
         mut progress: impl FnMut(usize),
     ) -> Result<usize, QueueError> {
         if filter.states.is_empty() {
-            filter.states = TaskState::ALL
-                .into_iter()
-                .filter(|s| s.is_terminal())
-                .collect();
+            filter.states = vec![TaskState::Succeeded, TaskState::Cancelled];
         }
         let (mut count, mut cursor) = (0, None);
         loop {
-            let page = self.queue.list_ids(&filter, cursor.as_deref(), PAGE);
-            let (ids, next) = page.await?;
-            count += self.queue.purge(ids).await?;
+            let forgotten = self.queue.forget(&filter, cursor.as_ref()).await?;
+            count += forgotten.tasks;
             progress(count);
-            cursor = next;
+            cursor = forgotten.cursor;
             if cursor.is_none() {
                 return Ok(count);
             }
         }
     }
-}
 
-/// Tasks looked at per call of a listing that goes over all.
-const PAGE: usize = 200;
+    /// Cancels all unfinished tasks that the filter admits, or asks their workers to. Without states, these are all that
+    /// are not done. Returns how many.
+    ///
+    /// # Errors
+    /// If the queue fails; tasks of earlier pages are cancelled then.
+    pub async fn cancel(&self, filter: Filter) -> Result<usize, QueueError> {
+        self.cancel_with(filter, |_| {}).await
+    }
+
+    /// As `cancel`; after each page, `progress` is called with the number of tasks cancelled so far.
+    ///
+    /// # Errors
+    /// As of `cancel`.
+    pub async fn cancel_with(
+        &self,
+        mut filter: Filter,
+        mut progress: impl FnMut(usize),
+    ) -> Result<usize, QueueError> {
+        filter.states = filter.listed_states();
+        filter.states.retain(|state| !state.is_terminal());
+        // A cancelled task lets the next of its serial key into line, so that which still wait there go first.
+        filter
+            .states
+            .sort_by_key(|state| *state != TaskState::Blocked);
+        let mut count = 0;
+        for state in std::mem::take(&mut filter.states) {
+            filter.states = vec![state];
+            let mut paging = Paging::oldest(ID_PAGE_LIMIT);
+            loop {
+                let page = self.queue.list_ids(&filter, &paging).await?;
+                let replies = self.queue.cancel_all(page.ids).await?;
+                let done = |reply: &&Cancel| matches!(reply, Cancel::Cancelled | Cancel::Requested);
+                count += replies.iter().filter(done).count();
+                progress(count);
+                if page.cursor.is_none() {
+                    break;
+                }
+                paging.after = page.cursor;
+            }
+        }
+        Ok(count)
+    }
+}
 
 /// Checks what a schedule says before it is stored.
 pub(crate) fn check_schedule(schedule: &Schedule, settings: &Settings) -> Result<(), QueueError> {
@@ -322,13 +413,23 @@ fn tell(made: Enqueued, task_type: &str) {
 pub struct Enqueue<T: Task> {
     queue: Arc<dyn Queue>,
     task: Result<NewTask, QueueError>,
+    /// Not before this time.
+    at: Option<SystemTime>,
     output: PhantomData<fn() -> T>,
 }
 
 impl<T: Task> Enqueue<T> {
-    /// Runs it no earlier than that much later.
-    pub fn delay(self, delay: Duration) -> Self {
+    /// Runs it no earlier than that much later. The last of `delay` and `at` counts.
+    pub fn delay(mut self, delay: Duration) -> Self {
+        self.at = None;
         self.with(|task| task.delay = delay)
+    }
+
+    /// Runs it no earlier than at this time, by the clock of this machine: what is left until then when it is enqueued is
+    /// its delay. A time that is past means at once.
+    pub fn at(mut self, time: impl Into<SystemTime>) -> Self {
+        self.at = Some(time.into());
+        self
     }
 
     /// If an unfinished task has this key, enqueues nothing and answers with that one.
@@ -402,6 +503,66 @@ impl<T: Task> Enqueue<T> {
         }
         self
     }
+
+    /// The task as data, with what is left until its time.
+    fn into_data(self) -> Result<NewTask, QueueError> {
+        let mut task = self.task?;
+        if let Some(at) = self.at {
+            task.delay = at.duration_since(SystemTime::now()).unwrap_or_default();
+        }
+        Ok(task)
+    }
+}
+
+/// What [`Jobs::enqueue_all`] takes: a task, or what [`Jobs::enqueue`] makes of it.
+pub trait IntoTask: private::Sealed {
+    /// Its kind.
+    type Task: Task;
+
+    /// The task as data, with what tasks of one call share.
+    #[doc(hidden)]
+    fn into_new(
+        self,
+        id: TaskId,
+        task_type: &Arc<str>,
+        options: &Options,
+        buffer: &mut Vec<u8>,
+    ) -> Result<NewTask, QueueError>;
+}
+
+mod private {
+    pub trait Sealed {}
+    impl<T: crate::Task> Sealed for T {}
+    impl<T: crate::Task> Sealed for super::Enqueue<T> {}
+}
+
+impl<T: Task> IntoTask for T {
+    type Task = T;
+
+    fn into_new(
+        self,
+        id: TaskId,
+        task_type: &Arc<str>,
+        options: &Options,
+        buffer: &mut Vec<u8>,
+    ) -> Result<NewTask, QueueError> {
+        encode_as(id, &self, task_type, options, buffer)
+    }
+}
+
+/// Its queue is not asked: the task goes where `enqueue_all` was called.
+impl<T: Task> IntoTask for Enqueue<T> {
+    type Task = T;
+
+    fn into_new(
+        self,
+        _id: TaskId,
+        _task_type: &Arc<str>,
+        _options: &Options,
+        _buffer: &mut Vec<u8>,
+    ) -> Result<NewTask, QueueError> {
+        self.into_data()
+    }
 }
 
 impl<T: Task> IntoFuture for Enqueue<T> {
@@ -410,10 +571,11 @@ impl<T: Task> IntoFuture for Enqueue<T> {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
-            let made = first(self.queue.enqueue(vec![self.task?]).await?)?;
+            let queue = self.queue.clone();
+            let made = first(queue.enqueue(vec![self.into_data()?]).await?)?;
             tell(made, T::TYPE);
             Ok(Handle {
-                queue: self.queue,
+                queue,
                 made,
                 output: PhantomData,
             })
@@ -476,5 +638,61 @@ impl<O: DeserializeOwned> Handle<O> {
             (TaskState::Cancelled, _) => Err(ResultError::Cancelled(id)),
             (state, _) => Err(ResultError::State { id, state }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::{Deserialize, Serialize};
+
+    #[derive(Serialize, Deserialize)]
+    struct Remind(u32);
+
+    impl Task for Remind {
+        const TYPE: &'static str = "remind";
+        type Output = ();
+    }
+
+    /// How long after its enqueue a task is due.
+    async fn delay(handle: &Handle<()>) -> Option<Duration> {
+        let record = handle.status().await.unwrap().unwrap();
+        let due = record.next_run_at?;
+        Some(due.since(record.created_at))
+    }
+
+    #[tokio::test]
+    async fn a_task_waits_for_its_time() {
+        let jobs = Jobs::memory();
+        let hour = Duration::from_secs(3_600);
+        let later = jobs.enqueue(Remind(1)).at(SystemTime::now() + hour).await;
+        let waits = delay(&later.unwrap()).await.unwrap();
+        assert!(
+            waits <= hour && waits > hour - Duration::from_secs(60),
+            "{waits:?}"
+        );
+        let past = jobs.enqueue(Remind(2)).at(SystemTime::UNIX_EPOCH).await;
+        assert_eq!(delay(&past.unwrap()).await, None);
+        // The last word counts.
+        let enqueue = jobs.enqueue(Remind(3)).at(SystemTime::now() + hour);
+        let soon = enqueue.delay(Duration::from_secs(5)).await.unwrap();
+        assert_eq!(delay(&soon).await, Some(Duration::from_secs(5)));
+    }
+
+    #[tokio::test]
+    async fn many_tasks_have_options_of_their_own() {
+        let jobs = Jobs::memory();
+        let tasks = (0..200).map(|n| {
+            let enqueue = jobs.enqueue(Remind(n)).unique(format!("{}", n % 100));
+            enqueue.delay(Duration::from_secs(u64::from(n)))
+        });
+        let handles = jobs.enqueue_all(tasks).await.unwrap();
+        assert_eq!(handles.len(), 200);
+        assert_eq!(delay(&handles[0]).await, None);
+        assert_eq!(delay(&handles[7]).await, Some(Duration::from_secs(7)));
+        assert_eq!(
+            handles[107].enqueued(),
+            Enqueued::Duplicate(handles[7].id())
+        );
     }
 }

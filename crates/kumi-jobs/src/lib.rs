@@ -37,6 +37,7 @@ mod core;
 mod cron;
 mod error;
 mod jobs;
+mod listing;
 mod lost;
 mod memory;
 mod queue;
@@ -55,11 +56,15 @@ pub use core::{
     TURN_LIMIT, TaskEnvelope, TaskId, TaskRecord, TaskState, Timestamp, Token, Unique, transition,
 };
 pub use error::{QueueError, ResultError};
-pub use jobs::{Enqueue, Handle, Jobs};
+pub use jobs::{Enqueue, Handle, IntoTask, Jobs};
+pub use listing::{
+    Cursor, Filter, Forgotten, Holding, ID_PAGE_LIMIT, IdPage, IdPrefix, Order, PAGE_LIMIT, Page,
+    Paging, SEARCH_LIMIT_BYTES,
+};
 pub use memory::InMemoryQueue;
 pub use queue::{
-    Ask, Cancel, Claim, Counts, Enqueued, Events, Filter, Finish, Finished, Gone, Lease, Notice,
-    Outcome, Page, Queue, Released, Reply, Requeued, Room, Schedule, Signal, TaskEvent, Turn,
+    Ask, Cancel, Claim, Counts, Enqueued, Events, Finish, Finished, Gone, Lease, Notice, Outcome,
+    Queue, Released, Reply, Requeued, Room, Schedule, Signal, TaskEvent, Turn,
 };
 pub use redis::{FORMAT, RedisOptions, RedisQueue, queue_names};
 pub use registry::{DuplicateType, Execution, Registry, TaskHandler};

@@ -8,10 +8,11 @@ use crate::core::{
     Effects, Machine, NewTask, Owner, Progress, Retention, Settings, TaskId, TaskRecord, Timestamp,
 };
 use crate::error::QueueError;
+use crate::listing::{Filter, Holding, Page, Paging};
 use crate::lost::Lost;
 use crate::queue::{
-    Ask, Cancel, Claim, Counts, Enqueued, Events, Filter, Finish, Gone, Lease, Notice, Page, Queue,
-    Released, Reply, Requeued, Schedule, Signal, Turn,
+    Ask, Cancel, Claim, Counts, Enqueued, Events, Finish, Gone, Lease, Notice, Queue, Released,
+    Reply, Requeued, Schedule, Signal, Turn,
 };
 use bytes::Bytes;
 use std::collections::{BTreeMap, HashMap};
@@ -294,13 +295,12 @@ impl Queue for InMemoryQueue {
         self.call(|machine, now| Ok(machine.counts(now)))
     }
 
-    fn list<'a>(
-        &'a self,
-        filter: &'a Filter,
-        cursor: Option<&'a str>,
-        limit: usize,
-    ) -> Reply<'a, Page> {
-        self.call(|machine, _| machine.list(filter, cursor, limit))
+    fn list<'a>(&'a self, filter: &'a Filter, paging: &'a Paging) -> Reply<'a, Page> {
+        self.call(|machine, _| machine.list(filter, paging))
+    }
+
+    fn owners(&self) -> Reply<'_, Vec<Holding>> {
+        self.call(|machine, _| Ok(machine.holdings()))
     }
 
     fn requeue(&self, ids: Vec<TaskId>) -> Reply<'_, Vec<Requeued>> {

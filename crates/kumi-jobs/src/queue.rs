@@ -10,6 +10,7 @@ use crate::core::{
     TaskRecord, TaskState, Timestamp, Token,
 };
 use crate::error::QueueError;
+use crate::listing::{Cursor, Filter, Forgotten, Holding, ID_PAGE_LIMIT, IdPage, Page, Paging};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
@@ -242,36 +243,6 @@ pub enum Signal {
     Poke,
 }
 
-/// Which tasks a listing shows.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Filter {
-    /// Tasks in one of these states; all if empty.
-    pub states: Vec<TaskState>,
-    /// Tasks of this type.
-    pub task_type: Option<Arc<str>>,
-}
-
-impl Filter {
-    /// Whether a task belongs to the listing.
-    #[must_use]
-    pub fn admits(&self, state: TaskState, task_type: &str) -> bool {
-        (self.states.is_empty() || self.states.contains(&state))
-            && self
-                .task_type
-                .as_deref()
-                .is_none_or(|wanted| wanted == task_type)
-    }
-}
-
-/// A part of a listing. A task that stays put while pages are read is on at least one of them.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Page {
-    /// Some tasks; perhaps none, though later pages have some.
-    pub tasks: Vec<TaskRecord>,
-    /// Continues the listing; None at its end.
-    pub cursor: Option<String>,
-}
-
 /// How many tasks of each type are in each state.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Counts {
@@ -391,6 +362,15 @@ pub struct Schedule {
     pub last_slot: Timestamp,
 }
 
+impl Schedule {
+    /// The first slot after a moment; None if the expression or the zone is not valid, or names no such slot.
+    #[must_use]
+    pub fn next_slot(&self, after: Timestamp) -> Option<Timestamp> {
+        let cron = crate::cron::Cron::parse(&self.expression, &self.zone);
+        cron.ok()?.after(after)
+    }
+}
+
 /// A store of tasks. All methods may be called from many tasks at once.
 pub trait Queue: Send + Sync + 'static {
     /// The limits in force.
@@ -489,33 +469,57 @@ pub trait Queue: Send + Sync + 'static {
     /// Cancels a task, or asks its worker to.
     fn cancel(&self, id: TaskId) -> Reply<'_, Cancel>;
 
+    /// Cancels many tasks, as `cancel` does each.
+    fn cancel_all(&self, ids: Vec<TaskId>) -> Reply<'_, Vec<Cancel>> {
+        Box::pin(async move {
+            let mut replies = Vec::with_capacity(ids.len());
+            for id in ids {
+                replies.push(self.cancel(id).await?);
+            }
+            Ok(replies)
+        })
+    }
+
     /// What is known of a task; None if there is none or it was purged.
     fn get_status(&self, id: TaskId) -> Reply<'_, Option<TaskRecord>>;
 
     /// How many tasks are in each state.
     fn counts_by_state(&self) -> Reply<'_, Counts>;
 
-    /// A part of a listing, of about `limit` tasks looked at.
-    fn list<'a>(
-        &'a self,
-        filter: &'a Filter,
-        cursor: Option<&'a str>,
-        limit: usize,
-    ) -> Reply<'a, Page>;
+    /// A part of a listing. Ends early where it looked at much and found little; its cursor goes on from there.
+    fn list<'a>(&'a self, filter: &'a Filter, paging: &'a Paging) -> Reply<'a, Page>;
 
-    /// As `list`, without the records: the ids, and the cursor that continues the listing.
-    fn list_ids<'a>(
-        &'a self,
-        filter: &'a Filter,
-        cursor: Option<&'a str>,
-        limit: usize,
-    ) -> Reply<'a, (Vec<TaskId>, Option<String>)> {
+    /// As `list`, without the records; up to [`ID_PAGE_LIMIT`] ids.
+    fn list_ids<'a>(&'a self, filter: &'a Filter, paging: &'a Paging) -> Reply<'a, IdPage> {
         Box::pin(async move {
-            let page = self.list(filter, cursor, limit).await?;
-            let ids: Vec<TaskId> = page.tasks.iter().map(|task| task.id).collect();
-            Ok((ids, page.cursor))
+            let page = self.list(filter, paging).await?;
+            Ok(IdPage {
+                ids: page.tasks.iter().map(|task| task.id).collect(),
+                looked: page.looked,
+                cursor: page.cursor,
+            })
         })
     }
+
+    /// One step of a purge: forgets done tasks that the filter admits, the oldest first. States that are not done are left
+    /// out.
+    fn forget<'a>(&'a self, filter: &'a Filter, after: Option<&'a Cursor>) -> Reply<'a, Forgotten> {
+        Box::pin(async move {
+            let Some(filter) = filter.done() else {
+                return Ok(Forgotten::default());
+            };
+            let paging = Paging::oldest(ID_PAGE_LIMIT).after(after.cloned());
+            let page = self.list_ids(&filter, &paging).await?;
+            Ok(Forgotten {
+                tasks: self.purge(page.ids).await?,
+                looked: page.looked,
+                cursor: page.cursor,
+            })
+        })
+    }
+
+    /// Workers that run tasks, by name. An idle worker has no entry in the queue.
+    fn owners(&self) -> Reply<'_, Vec<Holding>>;
 
     /// Brings dead tasks back, with all their attempts.
     fn requeue(&self, ids: Vec<TaskId>) -> Reply<'_, Vec<Requeued>>;

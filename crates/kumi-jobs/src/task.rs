@@ -117,7 +117,8 @@ impl fmt::Debug for Options {
     }
 }
 
-/// How a handler ends without a result. `?` turns any error into `Retry`, with the text of its sources.
+/// How a handler ends without a result. `?` turns any error into `Retry`, with the text of its sources: a type of its own,
+/// `anyhow::Error`, `Box<dyn Error + Send + Sync>`, or a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TaskError {
@@ -143,9 +144,9 @@ impl TaskError {
     }
 }
 
-impl<E: std::error::Error> From<E> for TaskError {
+impl<E: Into<Box<dyn std::error::Error + Send + Sync>>> From<E> for TaskError {
     fn from(error: E) -> Self {
-        Self::Retry(Chain(&error).to_string())
+        Self::Retry(Chain(&*error.into()).to_string())
     }
 }
 
@@ -161,5 +162,28 @@ mod tests {
         let error = Failed("x".parse::<u8>().unwrap_err());
         let expected = "sending failed: invalid digit found in string";
         assert_eq!(TaskError::from(error), TaskError::Retry(expected.into()));
+    }
+
+    #[test]
+    fn errors_in_boxes_of_any_kind_mean_retry_with_their_sources() {
+        type Boxed = Box<dyn std::error::Error + Send + Sync>;
+        fn parsed(text: &str) -> anyhow::Result<u8> {
+            use anyhow::Context;
+            text.parse().context("the number of copies")
+        }
+        fn boxed(text: &str) -> Result<u8, Boxed> {
+            Ok(text.parse()?)
+        }
+        let by_anyhow = || -> Result<u8, TaskError> { Ok(parsed("x")?) };
+        let by_box = || -> Result<u8, TaskError> { Ok(boxed("x")?) };
+        let by_text = || -> Result<u8, TaskError> { Err("no")? };
+        let retry = |text: &str| Err(TaskError::Retry(text.into()));
+        let invalid = "invalid digit found in string";
+        assert_eq!(
+            by_anyhow(),
+            retry(&format!("the number of copies: {invalid}"))
+        );
+        assert_eq!(by_box(), retry(invalid));
+        assert_eq!(by_text(), retry("no"));
     }
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use futures_util::future::join_all;
 use kumi_jobs::{
-    Ask, Claim, ENQUEUE_LIMIT, Filter, Finish, Gone, Jobs, NewTask, Outcome, Owner, Progress,
-    Queue, Room, Serial, TURN_LIMIT, Task, TaskEnvelope, TaskId, Unique,
+    Ask, Claim, ENQUEUE_LIMIT, Filter, Finish, Gone, Jobs, NewTask, Outcome, Owner, Paging,
+    Progress, Queue, Room, Serial, TURN_LIMIT, Task, TaskEnvelope, TaskId, Unique,
 };
 
 use crate::jobs::client::{Mail, go, say};
@@ -130,7 +130,9 @@ async fn keyed(queue: &Arc<dyn Queue>, pid: u32) -> Result<[f64; 7]> {
     queue.cancel(turn.claims[0].id).await?;
     let cancel_us = micros_since(pid, begun)?;
     let begun = CpuTime::of(pid)?;
-    queue.list(&Filter::default(), None, TURN_LIMIT).await?;
+    queue
+        .list(&Filter::default(), &Paging::newest(TURN_LIMIT))
+        .await?;
     let list_us = micros_since(pid, begun)?;
     let ids: Vec<TaskId> = claims.iter().take(2).map(|claim| claim.id).collect();
     let begun = CpuTime::of(pid)?;

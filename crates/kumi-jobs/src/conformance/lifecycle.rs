@@ -2,7 +2,7 @@
 
 use super::{Fixture, table_of, task};
 use crate::{
-    Enqueued, Filter, Finished, Outcome, Priority, QueueError, Settings, TaskState, Unique,
+    Enqueued, Filter, Finished, Outcome, Paging, Priority, QueueError, Settings, TaskState, Unique,
 };
 use std::time::Duration;
 
@@ -313,6 +313,6 @@ async fn a_duration_over_a_hundred_years_is_an_error(f: &Fixture<'_>) {
         let waits = record.next_run_at.map(|due| due.since(record.created_at));
         assert_eq!(waits, due);
     }
-    let page = f.queue.list(&Filter::default(), None, 100).await;
+    let page = f.queue.list(&Filter::default(), &Paging::newest(100)).await;
     assert_eq!(page.expect("the queue answers").tasks.len(), 2);
 }

@@ -7,6 +7,7 @@ mod claims;
 mod keys;
 mod lease;
 mod lifecycle;
+mod listing;
 mod operations;
 mod signals;
 
@@ -39,6 +40,7 @@ pub fn cases() -> Vec<(&'static str, Case)> {
         lease::CASES,
         keys::CASES,
         operations::CASES,
+        listing::CASES,
         signals::CASES,
     ]
     .concat()

@@ -16,7 +16,7 @@ pub struct ParseIdError {
 }
 
 impl ParseIdError {
-    fn new(text: &str, expected: &'static str) -> Self {
+    pub(crate) fn new(text: &str, expected: &'static str) -> Self {
         let text = text.chars().take(80).collect();
         Self { text, expected }
     }

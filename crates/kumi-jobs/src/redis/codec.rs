@@ -5,6 +5,7 @@ use crate::core::{
     TaskId, TaskRecord, TaskState, Timestamp, Unique,
 };
 use crate::error::QueueError;
+use crate::listing::{Cursor, Holding};
 use crate::lost::Lost;
 use crate::queue::{
     Ask, Cancel, Claim, Counts, Enqueued, Finish, Finished, Outcome, Requeued, Room, Turn,
@@ -457,6 +458,38 @@ pub(super) fn page(value: Value) -> Result<(Option<String>, Vec<Value>), QueueEr
         .map_err(|_| QueueError::Protocol("a page without two parts".into()))?;
     let next = string(next)?;
     Ok(((next != "0").then_some(next), array(found)?))
+}
+
+/// What a step of `browse.lua` replies: the next cursor, how many ids were looked at, and what was found or done.
+pub(super) fn browsed(value: Value) -> Result<(Option<Cursor>, u64, Value), QueueError> {
+    let [next, looked, found]: [Value; 3] = array(value)?
+        .try_into()
+        .map_err(|_| QueueError::Protocol("a page without three parts".into()))?;
+    let next = string(next)?;
+    let cursor = (!next.is_empty()).then(|| Cursor::encode(&next));
+    Ok((cursor, u64::try_from(integer(&looked)?).unwrap_or(0), found))
+}
+
+/// Owners that run tasks, with their names; another program may have named one as no owner is named here.
+pub(super) fn holdings(value: Value) -> Result<Vec<(String, Option<Holding>)>, QueueError> {
+    let mut holdings = Vec::new();
+    for entry in array(value)? {
+        let [name, ends, renewed, running]: [Value; 4] = array(entry)?
+            .try_into()
+            .map_err(|_| QueueError::Protocol("an owner without four parts".into()))?;
+        let name = string(name)?;
+        let holding = match name.parse() {
+            Ok(owner) => Some(Holding {
+                owner,
+                running: usize::try_from(integer(&running)?).unwrap_or(0),
+                renewed_at: timestamp(&renewed)?,
+                lease_ends_at: timestamp(&ends)?,
+            }),
+            Err(_) => None,
+        };
+        holdings.push((name, holding));
+    }
+    Ok(holdings)
 }
 
 /// A record. A field that cannot be read has its default: another program may have written it, and the rest of the

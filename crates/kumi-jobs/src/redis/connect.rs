@@ -103,14 +103,41 @@ impl RedisOptions {
         }
         options.url = parsed.to_string();
         options.info()?;
+        let name = options.queue.clone();
+        options.queue(&name)
+    }
+
+    /// The queue of this name.
+    ///
+    /// # Errors
+    /// If the name is not `[A-Za-z0-9_.-]{1,64}`.
+    pub fn queue(mut self, name: &str) -> Result<Self, QueueError> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
-        match (1..=64).contains(&options.queue.len()) && options.queue.bytes().all(plain) {
-            true => Ok(options),
-            false => Err(QueueError::Config(format!(
-                "'{}' is not a queue's name ([A-Za-z0-9_.-], 1 to 64 characters)",
-                options.queue
-            ))),
+        if !(1..=64).contains(&name.len()) || !name.bytes().all(plain) {
+            return Err(QueueError::Config(format!(
+                "'{name}' is not a queue's name ([A-Za-z0-9_.-], 1 to 64 characters)"
+            )));
         }
+        self.queue = name.into();
+        Ok(self)
+    }
+
+    /// The names of all queues of the server, sorted; as [`queue_names`], with the options' certificates.
+    ///
+    /// # Errors
+    /// If the server cannot be reached.
+    pub async fn queue_names(&self) -> Result<Vec<String>, QueueError> {
+        let link = Link::new(self.info()?, QUEUES.as_bytes());
+        link.reach().await?;
+        let mut members = cmd("SMEMBERS");
+        members.arg(QUEUES);
+        let names = codec::array(link.call(&members, Repeat::Yes).await?)?;
+        let mut names: Vec<String> = names
+            .into_iter()
+            .map(codec::string)
+            .collect::<Result<_, _>>()?;
+        names.sort_unstable();
+        Ok(names)
     }
 
     /// The limits of the queue. All programs of a queue should agree on them.
@@ -330,18 +357,7 @@ async fn check_eviction(link: &Link) -> Result<(), QueueError> {
 /// # Errors
 /// If the server cannot be reached.
 pub async fn queue_names(url: &str) -> Result<Vec<String>, QueueError> {
-    let options = RedisOptions::from_url(url)?;
-    let link = Link::new(options.info()?, QUEUES.as_bytes());
-    link.reach().await?;
-    let mut members = cmd("SMEMBERS");
-    members.arg(QUEUES);
-    let names = codec::array(link.call(&members, Repeat::Yes).await?)?;
-    let mut names: Vec<String> = names
-        .into_iter()
-        .map(codec::string)
-        .collect::<Result<_, _>>()?;
-    names.sort_unstable();
-    Ok(names)
+    RedisOptions::from_url(url)?.queue_names().await
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! `kumi:jobs:{queue}:`. One queue is one slot, hence one core of one server. `link.rs` finds that server; `waits.rs` has
 //! what blocks, on connections of its own.
 
+mod browse;
 mod codec;
 mod connect;
 mod link;
@@ -19,9 +20,10 @@ use crate::core::{
     TaskEnvelope, TaskId, TaskRecord, Timestamp,
 };
 use crate::error::QueueError;
+use crate::listing::{Cursor, Filter, Forgotten, Holding, IdPage, Page, Paging};
 use crate::queue::{
-    Ask, Cancel, Claim, Counts, Enqueued, Events, Filter, Finish, Gone, Lease, Page, Queue,
-    Released, Reply, Requeued, Schedule, Signal, Turn,
+    Ask, Cancel, Claim, Counts, Enqueued, Events, Finish, Gone, Lease, Queue, Released, Reply,
+    Requeued, Schedule, Signal, Turn,
 };
 use ::redis::{Pipeline, Value};
 use bytes::Bytes;
@@ -279,40 +281,6 @@ impl RedisQueue {
             }
         }
     }
-
-    /// One page of a listing: the next cursor, and records or only ids.
-    async fn scan(
-        &self,
-        filter: &Filter,
-        cursor: Option<&str>,
-        limit: usize,
-        ids_only: bool,
-    ) -> Result<(Option<String>, Vec<Value>), QueueError> {
-        let cursor = cursor.unwrap_or("0");
-        if cursor.parse::<u64>().is_err() {
-            return Err(QueueError::Invalid(format!(
-                "'{cursor}' is not a cursor of this queue"
-            )));
-        }
-        let letters: String = filter.states.iter().map(|state| state.letter()).collect();
-        let args = [
-            text(cursor),
-            text(limit.clamp(1, TURN_LIMIT)),
-            text(letters),
-            filter.task_type.as_deref().unwrap_or_default().into(),
-            text(u8::from(ids_only)),
-        ];
-        codec::page(self.shared.admin("list", args).await?)
-    }
-}
-
-/// A task that a listing leaves out: another program gave it an id that is none here.
-fn skipped<T>(error: &QueueError) -> Option<T> {
-    tracing::warn!(
-        error = error as &dyn std::error::Error,
-        "a task is not listed: it cannot be read"
-    );
-    None
 }
 
 /// Splits tasks so that each part fits into one script.
@@ -571,6 +539,10 @@ impl Queue for RedisQueue {
         })
     }
 
+    fn cancel_all(&self, ids: Vec<TaskId>) -> Reply<'_, Vec<Cancel>> {
+        Box::pin(async move { self.cancel_many(&ids).await })
+    }
+
     fn get_status(&self, id: TaskId) -> Reply<'_, Option<TaskRecord>> {
         Box::pin(
             async move { codec::record(self.shared.admin("status", [codec::id_text(id)]).await?) },
@@ -581,40 +553,20 @@ impl Queue for RedisQueue {
         Box::pin(async move { codec::counts(self.shared.admin("counts", []).await?) })
     }
 
-    fn list<'a>(
-        &'a self,
-        filter: &'a Filter,
-        cursor: Option<&'a str>,
-        limit: usize,
-    ) -> Reply<'a, Page> {
-        Box::pin(async move {
-            let (cursor, found) = self.scan(filter, cursor, limit, false).await?;
-            let tasks = found.into_iter().filter_map(|task| {
-                let record = codec::record(task);
-                record.unwrap_or_else(|error| skipped(&error))
-            });
-            Ok(Page {
-                tasks: tasks.collect(),
-                cursor,
-            })
-        })
+    fn list<'a>(&'a self, filter: &'a Filter, paging: &'a Paging) -> Reply<'a, Page> {
+        Box::pin(self.list_page(filter, paging))
     }
 
-    fn list_ids<'a>(
-        &'a self,
-        filter: &'a Filter,
-        cursor: Option<&'a str>,
-        limit: usize,
-    ) -> Reply<'a, (Vec<TaskId>, Option<String>)> {
-        Box::pin(async move {
-            let (cursor, found) = self.scan(filter, cursor, limit, true).await?;
-            let ids = found.into_iter().filter_map(|id| {
-                let id = codec::parsed::<TaskId>(id).map(Some);
-                id.unwrap_or_else(|error| skipped(&error))
-            });
-            let ids: Vec<TaskId> = ids.collect();
-            Ok((ids, cursor))
-        })
+    fn list_ids<'a>(&'a self, filter: &'a Filter, paging: &'a Paging) -> Reply<'a, IdPage> {
+        Box::pin(self.list_id_page(filter, paging))
+    }
+
+    fn forget<'a>(&'a self, filter: &'a Filter, after: Option<&'a Cursor>) -> Reply<'a, Forgotten> {
+        Box::pin(self.forget_some(filter, after))
+    }
+
+    fn owners(&self) -> Reply<'_, Vec<Holding>> {
+        Box::pin(self.holdings())
     }
 
     fn requeue(&self, ids: Vec<TaskId>) -> Reply<'_, Vec<Requeued>> {

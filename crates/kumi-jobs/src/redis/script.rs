@@ -50,6 +50,7 @@ script!(REAP, "reap.lua");
 script!(RELEASE, "release.lua");
 script!(CANCEL, "cancel.lua");
 script!(ADMIN, "admin.lua");
+script!(BROWSE, "browse.lua");
 
 pub(super) static UPGRADE: LazyLock<Script> =
     LazyLock::new(|| Script::alone(include_str!("lua/upgrade.lua").to_owned()));
@@ -60,7 +61,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     /// The commands that the scripts call. All of them, with the options used, are in Redis 6.2.
-    const COMMANDS: [&str; 34] = [
+    const COMMANDS: [&str; 38] = [
         "DEL",
         "EXISTS",
         "EXPIRE",
@@ -80,8 +81,11 @@ mod tests {
         "LINDEX",
         "LLEN",
         "LPOP",
+        "LPOS",
         "LPUSH",
+        "LRANGE",
         "LREM",
+        "LSET",
         "MGET",
         "RPUSH",
         "SADD",
@@ -91,6 +95,7 @@ mod tests {
         "XADD",
         "ZADD",
         "ZCARD",
+        "ZCOUNT",
         "ZRANGE",
         "ZRANGEBYSCORE",
         "ZREM",
@@ -100,7 +105,7 @@ mod tests {
     #[test]
     fn scripts_call_only_what_redis_6_2_has() {
         let scripts = [
-            &*ENQUEUE, &*TURN, &*REAP, &*RELEASE, &*CANCEL, &*ADMIN, &*UPGRADE,
+            &*ENQUEUE, &*TURN, &*REAP, &*RELEASE, &*CANCEL, &*ADMIN, &*BROWSE, &*UPGRADE,
         ];
         let mut called = BTreeSet::new();
         for script in scripts {

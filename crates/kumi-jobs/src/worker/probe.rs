@@ -4,10 +4,10 @@ use crate::core::{
     NewTask, Owner, Progress, Retention, Settings, TaskId, TaskRecord, TaskState, Timestamp,
 };
 use crate::queue::{
-    Ask, Cancel, Claim, Counts, Enqueued, Events, Filter, Finish, Gone, Lease, Page, Queue,
-    Released, Reply, Requeued, Schedule, Signal, Turn,
+    Ask, Cancel, Claim, Counts, Enqueued, Events, Finish, Gone, Lease, Queue, Released, Reply,
+    Requeued, Schedule, Signal, Turn,
 };
-use crate::{InMemoryQueue, QueueError};
+use crate::{Filter, Holding, InMemoryQueue, Page, Paging, QueueError};
 use bytes::Bytes;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -285,7 +285,8 @@ impl Queue for Probe {
         fn cancel(id: TaskId) -> Cancel;
         fn get_status(id: TaskId) -> Option<TaskRecord>;
         fn counts_by_state() -> Counts;
-        fn list(filter: &'a Filter, cursor: Option<&'a str>, limit: usize) -> Page;
+        fn list(filter: &'a Filter, paging: &'a Paging) -> Page;
+        fn owners() -> Vec<Holding>;
         fn requeue(ids: Vec<TaskId>) -> Vec<Requeued>;
         fn purge(ids: Vec<TaskId>) -> usize;
         fn pause(paused: bool) -> ();

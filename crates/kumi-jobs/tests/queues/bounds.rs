@@ -2,7 +2,7 @@
 
 use crate::servers::{Kind, Server, on_both_servers};
 use kumi_jobs::{
-    Ask, Claim, ENQUEUE_LIMIT, Filter, Finish, Gone, Jobs, NewTask, Outcome, Owner, Queue,
+    Ask, Claim, ENQUEUE_LIMIT, Filter, Finish, Gone, Jobs, NewTask, Outcome, Owner, Paging, Queue,
     Released, Room, Serial, TURN_LIMIT, TaskEnvelope, TaskState,
 };
 use std::collections::BTreeSet;
@@ -12,6 +12,8 @@ on_both_servers![
     a_finish_skips_a_part_of_the_cancelled_tasks_of_its_line,
     a_page_ends_before_its_payloads_are_large,
     a_purge_walks_over_a_part_of_the_list,
+    a_listing_of_a_state_reads_no_other_tasks,
+    a_purge_by_filter_takes_many_out_at_once,
     a_release_of_many_tasks_sorts_a_part_of_them,
 ];
 
@@ -95,7 +97,8 @@ async fn a_page_ends_before_its_payloads_are_large(kind: Kind) {
     let filter = Filter::default();
     let (mut seen, mut cursor) = (BTreeSet::new(), None);
     loop {
-        let page = jobs.queue().list(&filter, cursor.as_deref(), 100).await;
+        let paging = Paging::oldest(100).after(cursor);
+        let page = jobs.queue().list(&filter, &paging).await;
         let page = page.expect("a page");
         assert!(page.tasks.len() * size < 2 << 20, "{}", page.tasks.len());
         seen.extend(page.tasks.iter().map(|task| task.id));
@@ -108,14 +111,13 @@ async fn a_page_ends_before_its_payloads_are_large(kind: Kind) {
     assert_eq!(seen, all);
 }
 
-async fn a_purge_walks_over_a_part_of_the_list(kind: Kind) {
-    let server = Server::start(kind);
-    let jobs = connected(&server).await;
-    let (queue, owner) = (jobs.queue(), Owner::random());
-    let tasks: Vec<NewTask> = (0..3_000)
+/// Enqueues tasks and ends them well.
+async fn succeed(queue: &dyn Queue, count: usize) -> Vec<NewTask> {
+    let owner = Owner::random();
+    let tasks: Vec<NewTask> = (0..count)
         .map(|_| NewTask::new(TaskEnvelope::json("a", "{}")))
         .collect();
-    enqueue(&**queue, &tasks).await;
+    enqueue(queue, &tasks).await;
     let mut reports = Vec::new();
     loop {
         let turn = queue.turn(reports, ask(&owner, TURN_LIMIT)).await;
@@ -123,9 +125,60 @@ async fn a_purge_walks_over_a_part_of_the_list(kind: Kind) {
         let report = |claim| Finish::new(claim, Outcome::Succeeded(None));
         reports = claims.iter().map(report).collect();
         if reports.is_empty() {
-            break;
+            return tasks;
         }
     }
+}
+
+async fn a_listing_of_a_state_reads_no_other_tasks(kind: Kind) {
+    let server = Server::start(kind);
+    let jobs = connected(&server).await;
+    let (queue, owner) = (jobs.queue(), Owner::random());
+    let tasks: Vec<NewTask> = (0..3_000)
+        .map(|_| NewTask::new(TaskEnvelope::json("a", "{}")))
+        .collect();
+    enqueue(&**queue, &tasks).await;
+    let claims = queue.dequeue_ready(ask(&owner, 1)).await.expect("a claim");
+    let failed = queue.mark_failed(&claims[0], "no".into(), None).await;
+    failed.expect("a reply");
+    let read = || calls(&server, "hmget") + calls(&server, "hscan");
+    let before = read();
+    let dead = Filter::of(TaskState::Dead);
+    let page = queue
+        .list(&dead, &Paging::newest(50))
+        .await
+        .expect("a page");
+    assert_eq!((page.tasks.len(), page.looked, page.cursor), (1, 1, None));
+    assert!(read() - before <= 2, "{} reads", read() - before);
+    // The page after the last of them is found again, deep in a line.
+    let queued = Filter::of(TaskState::Queued);
+    let mut paging = Paging::newest(100);
+    for _ in 0..20 {
+        let page = queue.list(&queued, &paging).await.expect("a page");
+        assert_eq!(page.looked, 100);
+        paging.after = page.cursor;
+    }
+    assert!(read() - before <= 2_010, "{} reads", read() - before);
+    assert_eq!(calls(&server, "hscan"), 0);
+}
+
+async fn a_purge_by_filter_takes_many_out_at_once(kind: Kind) {
+    let server = Server::start(kind);
+    let jobs = connected(&server).await;
+    let queue = jobs.queue();
+    succeed(&**queue, 3_000).await;
+    let purged = jobs.purge(Filter::default()).await.expect("a reply");
+    assert_eq!(purged, 3_000);
+    // One walk over the list for each step of at least a hundred tasks.
+    assert!(calls(&server, "lrem") <= 30, "{}", calls(&server, "lrem"));
+    assert_eq!(queue.counts_by_state().await.expect("counts").total(), 0);
+}
+
+async fn a_purge_walks_over_a_part_of_the_list(kind: Kind) {
+    let server = Server::start(kind);
+    let jobs = connected(&server).await;
+    let queue = jobs.queue();
+    let tasks = succeed(&**queue, 3_000).await;
     let scripts = || calls(&server, "evalsha") + calls(&server, "eval");
     let (before, ids) = (scripts(), tasks.iter().map(|task| task.id));
     let mut ids: Vec<_> = ids.rev().take(50).collect();

@@ -4,7 +4,7 @@ use crate::proxy::Proxy;
 use crate::servers::{Cluster, Kind, Server, on_both_servers, queue_url};
 use crate::work::{self, Effects, Site, check_effects, connected, ids};
 use kumi_jobs::{
-    Ask, Events, Filter, Jobs, Lease, NewTask, Notice, Owner, Priority, Queue, QueueError,
+    Ask, Events, Filter, Jobs, Lease, NewTask, Notice, Owner, Paging, Priority, Queue, QueueError,
     RedisOptions, Room, Schedule, Signal, TaskEnvelope, TaskId, TaskState, Timestamp,
 };
 use std::sync::Arc;
@@ -625,7 +625,7 @@ async fn a_task_that_cannot_be_read_ends_and_stops_no_other(kind: Kind) {
     assert!(effects.times(0) >= 1 && effects.times(3) >= 1);
     let counts = queue.counts_by_state().await.expect("counts");
     assert_eq!(counts.of(TaskState::Dead), 3);
-    let page = queue.list(&Filter::default(), None, 100).await;
+    let page = queue.list(&Filter::default(), &Paging::newest(100)).await;
     assert_eq!(page.expect("a page").tasks.len(), 4, "all that have an id");
 }
 

@@ -3,8 +3,8 @@
 use crate::servers::{Kind, Server, on_both_servers};
 use crate::work::{Site, connected};
 use kumi_jobs::{
-    Ask, Context, Execution, Filter, Gone, Jobs, NewTask, Owner, Priority, QueueError,
-    RedisOptions, Room, Schedule, TaskEnvelope, TaskHandler, TaskState, Timestamp, Worker,
+    Ask, Context, Execution, Filter, Gone, Jobs, NewTask, Owner, Paging, Priority, QueueError,
+    RedisOptions, Room, Schedule, Serial, TaskEnvelope, TaskHandler, TaskState, Timestamp, Worker,
     WorkerError,
 };
 use std::collections::BTreeSet;
@@ -17,6 +17,7 @@ on_both_servers![
     a_worker_of_a_queue_that_is_moved_drains,
     a_worker_of_a_queue_that_was_moved_ends,
     a_queue_of_the_format_before_is_moved,
+    an_upgrade_finds_the_tasks_that_wait_in_serial_lines,
 ];
 
 fn task() -> NewTask {
@@ -81,7 +82,11 @@ async fn every_script_refuses_another_format(kind: Kind) {
         refused!(cancel(id));
         refused!(get_status(id));
         refused!(counts_by_state());
-        refused!(list(&Filter::default(), None, 10));
+        refused!(cancel_all(vec![id]));
+        refused!(list(&Filter::default(), &Paging::newest(10)));
+        refused!(list_ids(&Filter::default(), &Paging::newest(10)));
+        refused!(forget(&Filter::default(), None));
+        refused!(owners());
         refused!(requeue(vec![id]));
         refused!(purge(vec![id]));
         refused!(pause(true));
@@ -249,4 +254,42 @@ async fn a_queue_of_the_format_before_is_moved(kind: Kind) {
     let worker = Worker::new(&jobs, ()).handler(gate).run_until(done);
     let worked = tokio::time::timeout(Duration::from_secs(60), worker).await;
     worked.expect("both tasks run").expect("it worked");
+}
+
+async fn an_upgrade_finds_the_tasks_that_wait_in_serial_lines(kind: Kind) {
+    let site = Site::start(kind).await;
+    let tasks: Vec<NewTask> = (0..700)
+        .map(|n| {
+            let mut task = task();
+            task.serial = (n % 2 == 0).then(|| Serial {
+                key: "k".into(),
+                hold_on_dead: false,
+            });
+            task
+        })
+        .collect();
+    for batch in tasks.chunks(kumi_jobs::ENQUEUE_LIMIT) {
+        let enqueued = site.jobs.queue().enqueue(batch.to_vec()).await;
+        enqueued.expect("enqueued");
+    }
+    let blocked = site.key("blocked");
+    let before = site
+        .server
+        .cli(&["ZRANGE", &blocked, "0", "-1", "WITHSCORES"]);
+    assert_eq!(before.lines().count(), 2 * 349);
+    // Format 2 has no such key.
+    site.server.cli(&["DEL", &blocked]);
+    site.server.cli(&["SET", &site.key("version"), "2"]);
+    let options = RedisOptions::from_url(&site.url()).expect("a URL");
+    assert_eq!(options.upgrade(true).await.expect("it is moved"), 2);
+    let after = site
+        .server
+        .cli(&["ZRANGE", &blocked, "0", "-1", "WITHSCORES"]);
+    assert_eq!(after, before);
+    let page = site
+        .jobs
+        .queue()
+        .list(&Filter::of(TaskState::Blocked), &Paging::oldest(100))
+        .await;
+    assert_eq!(page.expect("a page").tasks.len(), 100);
 }

@@ -2,8 +2,8 @@
 
 use crate::servers::{Kind, Server};
 use kumi_jobs::{
-    Context, Filter, Jobs, NewTask, Options, Queue, Serial, Task, TaskError, TaskId, TaskState,
-    Worker,
+    Context, Filter, Jobs, NewTask, Options, Paging, Queue, Serial, Task, TaskError, TaskId,
+    TaskState, Worker,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -186,10 +186,9 @@ pub(crate) async fn check_sums(queue: &dyn Queue, enqueued: usize) {
         "{counts:?}"
     );
     assert_eq!(counts.total(), enqueued as u64, "{counts:?}");
-    let running = Filter {
-        states: vec![TaskState::Running, TaskState::Queued],
-        task_type: None,
-    };
-    let page = queue.list(&running, None, 100).await.expect("a page");
+    let mut running = Filter::of(TaskState::Running);
+    running.states.push(TaskState::Queued);
+    let page = queue.list(&running, &Paging::newest(100)).await;
+    let page = page.expect("a page");
     assert!(page.tasks.is_empty());
 }

@@ -1,12 +1,12 @@
-//! What operators and programs ask of a queue beside work: status, counts, listings, cancel, requeue, purge, schedules.
+//! What operators and programs ask of a queue beside work: status, counts, cancel, requeue, purge, schedules.
 
 use super::super::id::{TaskId, Timestamp};
 use super::super::record::{NewTask, TaskRecord, TaskState};
 use super::super::settings::TURN_LIMIT;
 use super::Machine;
 use crate::error::QueueError;
-use crate::queue::{Cancel, Counts, Filter, Page, Requeued, Schedule, Signal};
-use std::collections::BTreeMap;
+use crate::queue::{Cancel, Counts, Requeued, Schedule, Signal};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,39 +44,6 @@ impl Machine {
         }
     }
 
-    /// A part of a listing, by id. Each page costs one pass over all records.
-    pub(crate) fn list(
-        &self,
-        filter: &Filter,
-        cursor: Option<&str>,
-        limit: usize,
-    ) -> Result<Page, QueueError> {
-        let after = match cursor {
-            None => None,
-            Some(cursor) => Some(cursor.parse::<TaskId>().map_err(|_| {
-                QueueError::Invalid(format!("'{cursor}' is not a cursor of this queue"))
-            })?),
-        };
-        let limit = limit.max(1);
-        let mut ids: Vec<TaskId> = self
-            .records
-            .values()
-            .filter(|record| after.is_none_or(|after| record.id > after))
-            .filter(|record| filter.admits(record.state, &record.envelope.task_type))
-            .map(|record| record.id)
-            .collect();
-        let is_last = ids.len() <= limit;
-        if !is_last {
-            ids.select_nth_unstable(limit - 1);
-            ids.truncate(limit);
-        }
-        ids.sort_unstable();
-        Ok(Page {
-            cursor: ids.last().filter(|_| !is_last).map(ToString::to_string),
-            tasks: ids.iter().filter_map(|id| self.status(*id)).collect(),
-        })
-    }
-
     pub(crate) fn cancel(&mut self, now: Timestamp, id: TaskId) -> Cancel {
         self.beat(now, true);
         let Some(record) = self.records.get_mut(&id) else {
@@ -93,6 +60,7 @@ impl Machine {
             }
             TaskState::Scheduled => drop(self.scheduled.remove(&(record.next_run_at, id))),
             TaskState::RetryScheduled => drop(self.retry.remove(&(record.next_run_at, id))),
+            TaskState::Blocked => drop(self.blocked.remove(&(record.updated_at, id))),
             _ => {}
         }
         self.end(id, now, TaskState::Cancelled);
@@ -122,23 +90,39 @@ impl Machine {
         Requeued::Applied(self.records.get(&id).map_or(TaskState::Queued, |r| r.state))
     }
 
-    /// Forgets tasks that are done.
+    /// Forgets tasks that are done. Each list is gone over once at most, and not at all for tasks at its head.
     pub(crate) fn purge(&mut self, now: Timestamp, ids: &[TaskId]) -> usize {
-        let mut purged = 0;
+        let mut purged: HashSet<TaskId> = HashSet::new();
         for id in ids {
             let Some(record) = self.records.get(id) else {
                 continue;
             };
-            match record.state {
-                TaskState::Dead => drop(self.dead.remove(&(record.updated_at, *id))),
-                TaskState::Succeeded => self.succeeded.retain(|kept| kept != id),
-                TaskState::Cancelled => self.cancelled.retain(|kept| kept != id),
-                _ => continue,
+            if !record.state.is_terminal() {
+                continue;
+            }
+            if record.state == TaskState::Dead {
+                self.dead.remove(&(record.updated_at, *id));
             }
             self.forget(*id, now);
-            purged += 1;
+            purged.insert(*id);
         }
-        purged
+        let mut left = purged.len();
+        for list in [&mut self.succeeded, &mut self.cancelled] {
+            while left > 0 && list.front().is_some_and(|id| purged.contains(id)) {
+                list.pop_front();
+                left -= 1;
+            }
+        }
+        // What is left was dead, or is further back.
+        let is_listed = |list: &VecDeque<TaskId>| list.iter().any(|id| purged.contains(id));
+        if left > 0 {
+            for list in [&mut self.succeeded, &mut self.cancelled] {
+                if is_listed(list) {
+                    list.retain(|id| !purged.contains(id));
+                }
+            }
+        }
+        purged.len()
     }
 
     /// Drops what was kept long enough, or is too much. At most one turn's worth of all together.

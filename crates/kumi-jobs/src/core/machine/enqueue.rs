@@ -79,7 +79,7 @@ impl Machine {
                 self.kinds[kind as usize].lanes[level].push_back(id);
                 self.effects.wake = true;
             }
-            _ => {}
+            _ => drop(self.blocked.insert((now, id))),
         }
         let kind = &mut self.kinds[kind as usize];
         kind.counts[state as usize] += 1;

@@ -7,6 +7,7 @@
 //! script skips at most `TURN_LIMIT` such ids of serial lines, and a later one goes on; here all are skipped at once.
 
 mod admin;
+mod browse;
 mod claim;
 mod enqueue;
 mod finish;
@@ -48,6 +49,8 @@ pub(crate) struct Machine {
     scheduled: BTreeSet<(Timestamp, TaskId)>,
     /// RetryScheduled tasks by their time.
     retry: BTreeSet<(Timestamp, TaskId)>,
+    /// Blocked tasks by since when they are.
+    blocked: BTreeSet<(Timestamp, TaskId)>,
     /// Dead tasks by when they died.
     dead: BTreeSet<(Timestamp, TaskId)>,
     /// Succeeded tasks, the oldest first.
@@ -172,6 +175,7 @@ impl Machine {
             last_kind: 0,
             scheduled: BTreeSet::new(),
             retry: BTreeSet::new(),
+            blocked: BTreeSet::new(),
             dead: BTreeSet::new(),
             succeeded: VecDeque::new(),
             cancelled: VecDeque::new(),
@@ -236,8 +240,9 @@ impl Machine {
         let key = self.records.get(&id).and_then(|record| record.serial_key());
         let to = self.join_serial(id, key);
         self.set_state(id, now, to);
-        if to == TaskState::Queued {
-            self.line_up(id, false);
+        match to {
+            TaskState::Queued => self.line_up(id, false),
+            _ => drop(self.blocked.insert((now, id))),
         }
     }
 
@@ -279,6 +284,9 @@ impl Machine {
         }
         match line.front().copied() {
             Some(next) => {
+                if let Some(record) = self.records.get(&next) {
+                    self.blocked.remove(&(record.updated_at, next));
+                }
                 self.set_state(next, now, TaskState::Queued);
                 self.line_up(next, false);
             }

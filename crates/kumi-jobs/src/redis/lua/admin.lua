@@ -1,7 +1,7 @@
 -- admin: everything else. ARGV: now operation arguments
 local operation = ARGV[2]
 -- Only what adds a task may fail on a full server. The first write of all else is a DEL, which a full server allows.
-local reads = { status = 1, counts = 1, list = 1, claims = 1, running = 1, schedules = 1, retention = 1 }
+local reads = { status = 1, counts = 1, claims = 1, running = 1, schedules = 1, retention = 1 }
 -- What a worker needs to end what it runs.
 local ends = { heartbeat = 1, progress = 1, step = 1, watch = 1 }
 if is_draining and not reads[operation] and not ends[operation] then return format_error() end
@@ -11,16 +11,6 @@ local function held(id, token)
   local r = load(id)
   if r and r.s == 'r' and r.k == token then return r end
 end
-
-local function record(id, payload)
-  local flat = call('HGETALL', RECORD .. id)
-  if #flat == 0 then return false end
-  local function part(hash) return call('HGET', P .. hash, id) end
-  return { id, flat, payload or part('payload') or '', part('error'), part('result'), part('progress') }
-end
-
--- Payloads that one step of a listing reads.
-local SCAN_STEP = 4
 
 -- Elements of lists over which one purge walks; about 3 ms.
 local PURGE_WALK = 50000
@@ -97,34 +87,6 @@ function operations.counts()
   local since = now - 60000
   return { call('HGETALL', P .. 'counts'), call('ZRANGEBYSCORE', P .. 'served', '(' .. string.format('%d', since), '+inf'),
     call('EXISTS', P .. 'paused') }
-end
-
--- cursor limit states type ids: records, or only their ids if the last is '1'
-function operations.list()
-  local cursor, found, bytes = ARGV[3], {}, 0
-  -- A scan reads payloads too: it goes in small steps, and large payloads end the page at 1 MiB.
-  for _ = 1, math.ceil(ARGV[4] / SCAN_STEP) do
-    local reply = call('HSCAN', P .. 'payload', cursor, 'COUNT', SCAN_STEP)
-    cursor = reply[1]
-    for n = 1, #reply[2], 2 do
-      local id, payload = reply[2][n], reply[2][n + 1]
-      bytes = bytes + #payload
-      local seen = call('HMGET', RECORD .. id, 's', 'y')
-      local state = seen[1] or 'q'
-      if seen[2] and (ARGV[5] == '' or string.find(ARGV[5], state, 1, true)) and
-        (ARGV[6] == '' or ARGV[6] == seen[2]) then
-        if ARGV[7] == '1' then
-          found[#found + 1] = id
-        else
-          local shown = record(id, payload)
-          found[#found + 1] = shown
-          bytes = bytes + (shown[4] and #shown[4] or 0) + (shown[5] and #shown[5] or 0)
-        end
-      end
-    end
-    if cursor == '0' or bytes >= 1048576 then break end
-  end
-  return { cursor, found }
 end
 
 function operations.requeue()

@@ -229,6 +229,7 @@ local function unblock(serial)
     if next and next.s == 'b' then
       move(next, 'q')
       call('HSET', RECORD .. id, 's', 'q', 'u', NOW)
+      call('ZREM', P .. 'blocked', id)
       line_up(next)
       return
     end
@@ -271,7 +272,7 @@ local function admit(r)
   local to = join_serial(r)
   move(r, to)
   call('HSET', RECORD .. r.id, 's', to, 'u', NOW)
-  if to == 'q' then line_up(r) end
+  if to == 'q' then line_up(r) else call('ZADD', P .. 'blocked', NOW, r.id) end
 end
 
 -- True if the key is taken now; the holder otherwise.
@@ -643,7 +644,7 @@ local function enqueue(at)
     add('n', text(due))
   else
     to = join_serial(r)
-    if to == 'q' then line_up(r) end
+    if to == 'q' then line_up(r) else call('ZADD', P .. 'blocked', NOW, id) end
   end
   if to ~= 'q' then add('s', to) end
   if max ~= '5' then add('m', max) end
@@ -703,4 +704,31 @@ end
 
 local function released_error(owner)
   return redis.error_reply('RELEASED the worker ' .. owner .. ' was declared gone')
+end
+
+-- What is known of a task: id, fields of the record, payload, error, result, progress; false if there is none.
+local function record(id)
+  local flat = call('HGETALL', RECORD .. id)
+  if #flat == 0 then return false end
+  local function part(hash) return call('HGET', P .. hash, id) end
+  return { id, flat, part('payload') or '', part('error'), part('result'), part('progress') }
+end
+
+-- Cancels a task, or asks its worker to. Answers what became of it. The caller flushes.
+local function cancel(id)
+  local r = load(id)
+  if not r then return 'U' end
+  if r.s == 's' or r.s == 'd' or r.s == 'c' then return 'D' .. r.s end
+  if r.s == 'r' then
+    mark(r, 'x')
+    local key = P .. 'ctl:' .. r.o
+    call('RPUSH', key, 'c' .. r.id)
+    call('EXPIRE', key, 60)
+    return 'R'
+  end
+  if r.s == 'w' then call('ZREM', P .. 'scheduled', r.id) end
+  if r.s == 'e' then call('ZREM', P .. 'retry', r.id) end
+  if r.s == 'b' then call('ZREM', P .. 'blocked', r.id) end
+  finish(r, 'c')
+  return 'C'
 end

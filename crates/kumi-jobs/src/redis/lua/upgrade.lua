@@ -28,7 +28,23 @@ if version == from and ARGV[2] ~= '1' then
   if owner then return redis.error_reply('ALIVE the worker ' .. owner .. ' has a lease') end
   if asked then return redis.error_reply('ALIVE a worker has asked for tasks of the type ' .. asked) end
 end
--- Format 3 adds keys and moves none.
+-- Format 3 adds keys and moves none. The sorted set blocked has the tasks that wait in serial lines, by the time since
+-- which they do: all payloads are gone through, in steps, which large payloads make short.
+local STEP, STEPS, BYTES = 4, 100, 1048576
 call('DEL', P .. 'none')
+call('SET', P .. 'version', from .. '>' .. FORMAT)
+local cursor, bytes = ARGV[3] == '' and '0' or ARGV[3], 0
+for _ = 1, STEPS do
+  local page = call('HSCAN', P .. 'payload', cursor, 'COUNT', STEP)
+  cursor = page[1]
+  for n = 1, #page[2], 2 do
+    local id = page[2][n]
+    bytes = bytes + #page[2][n + 1]
+    local record = call('HMGET', P .. 't:' .. id, 's', 'u', 'c')
+    if record[1] == 'b' then call('ZADD', P .. 'blocked', record[2] or record[3] or '0', id) end
+  end
+  if cursor == '0' or bytes >= BYTES then break end
+end
+if cursor ~= '0' then return { from, cursor } end
 call('SET', P .. 'version', FORMAT)
 return { from, '' }
