@@ -1,5 +1,7 @@
 //! `kumi jobs` through the built binary, on a redis-server.
 
+mod exec;
+mod people;
 mod settings;
 
 use std::io::{BufRead, BufReader, Read};
@@ -82,6 +84,11 @@ impl Server {
         assert!(line.contains("working on"), "{line}");
         std::thread::spawn(move || lines.read_to_end(&mut Vec::new()));
         Worker(child)
+    }
+
+    fn count(&self, state: &str) -> u64 {
+        let counts: serde_json::Value = serde_json::from_str(&self.ok(&["counts"])).expect("JSON");
+        counts["states"][state].as_u64().expect("a number")
     }
 }
 

@@ -35,6 +35,12 @@ pub fn main() -> ExitCode {
     if args.get(1).is_some_and(|command| command == "server") {
         return kumi_server::main_from_args(args.into_iter().skip(2));
     }
+    // Started by this program itself, for the programs of others that it runs.
+    match args.get(1).and_then(|word| word.to_str()) {
+        Some(process::EXEC) => return process::exec(&args[2..]),
+        Some(process::GUARD) => return process::guard(),
+        _ => {}
+    }
     match perform(Cli::parse_from(args)) {
         Ok(code) => code,
         Err(failure) => {

@@ -2,12 +2,17 @@
 //! started.
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use std::io;
-use std::process::{ExitStatus, Stdio};
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::io::{self, BufRead, Write};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{ChildStdin, ExitCode, ExitStatus, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 /// Largest output of a command, and largest standard error, in bytes.
 pub(crate) const OUTPUT_LIMIT: usize = 1 << 20;
@@ -26,12 +31,27 @@ pub(crate) enum Excess {
 /// in the background is cut off.
 pub(crate) const LEFTOVER: Duration = Duration::from_millis(200);
 
+/// The hidden first words of the command line by which this program starts itself: [`exec`] and [`guard`].
+pub(crate) const EXEC: &str = "__exec";
+pub(crate) const GUARD: &str = "__guard";
+
+/// This program, even if its file was replaced since it was started.
+fn this_program() -> PathBuf {
+    match cfg!(target_os = "linux") {
+        true => "/proc/self/exe".into(),
+        false => std::env::current_exe().unwrap_or_else(|_| "kumi".into()),
+    }
+}
+
 /// `sh` with a command, whose input and output are ours. It is a process group of its own: it does not see a ctrl-c of
-/// our terminal, so that it can end its work while we drain, and what it starts can be ended with it.
+/// our terminal, so that it can end its work while we drain, and what it starts can be ended with it. It is started through
+/// [`exec`], so that it ends with us however we end.
 pub(crate) fn shell(command: &str) -> Command {
-    let mut shell = Command::new("sh");
+    let mut shell = Command::new(this_program());
     shell
-        .args(["-c", command])
+        .arg0("kumi")
+        .args([EXEC, &std::process::id().to_string()])
+        .args(["sh", "-c", command])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .process_group(0)
@@ -39,12 +59,113 @@ pub(crate) fn shell(command: &str) -> Command {
     shell
 }
 
+/// Becomes a program that is killed when its parent ends: `PARENT PROGRAM ARGUMENTS`. The signal is asked for first and the
+/// parent is looked at after that, so that a parent that ended in between is noticed. The signal comes when the thread ends
+/// that started this process; threads of a runtime end with it.
+pub(crate) fn exec(args: &[OsString]) -> ExitCode {
+    let [parent, program, args @ ..] = args else {
+        return ExitCode::from(2);
+    };
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::set_parent_process_death_signal(Some(Signal::KILL)) {
+        eprintln!("kumi: the end of the parent will not be noticed: {error}");
+    }
+    let parent = parent.to_str().and_then(|parent| parent.parse().ok());
+    if parent != Some(std::os::unix::process::parent_id()) {
+        return ExitCode::FAILURE;
+    }
+    let error = std::process::Command::new(program).args(args).exec();
+    eprintln!("kumi: {} cannot be run: {error}", program.display());
+    ExitCode::from(match error.kind() {
+        io::ErrorKind::NotFound => 127,
+        _ => 126,
+    })
+}
+
+/// Kills process groups when its standard input ends: lines `+GROUP` and `-GROUP` say which there are.
+pub(crate) fn guard() -> ExitCode {
+    let mut groups = HashSet::new();
+    for line in io::stdin().lock().lines() {
+        let Ok(line) = line else {
+            break;
+        };
+        let (sign, number) = line.split_at_checked(1).unwrap_or_default();
+        let group = number.parse().ok().and_then(Pid::from_raw);
+        match (sign, group) {
+            ("+", Some(group)) => drop(groups.insert(group)),
+            ("-", Some(group)) => drop(groups.remove(&group)),
+            _ => {}
+        }
+    }
+    for group in groups {
+        // It fails only if the group has no process left.
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    ExitCode::SUCCESS
+}
+
+/// A process beside this one that kills the groups of its children when this one ends, even if it is killed. The signal
+/// that [`exec`] asks for reaches a child, but not what the child started.
+pub(crate) struct Guard {
+    input: Mutex<ChildStdin>,
+}
+
+/// A child's group, as long as it is to be killed with us.
+pub(crate) struct Watched<'a> {
+    guard: &'a Guard,
+    group: Option<u32>,
+}
+
+impl Guard {
+    pub(crate) fn start() -> io::Result<Self> {
+        let mut guard = std::process::Command::new(this_program());
+        let mut child = guard
+            .arg0("kumi")
+            .arg(GUARD)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()?;
+        let input = child.stdin.take();
+        let input = input.ok_or_else(|| io::Error::other("a child without an input"))?;
+        // It ends when its input does, and is never waited for.
+        Ok(Self {
+            input: Mutex::new(input),
+        })
+    }
+
+    /// Kills the child's group with this process, until the reply is dropped.
+    pub(crate) fn watch(&self, child: &Child) -> Watched<'_> {
+        let group = child.id();
+        self.say('+', group);
+        Watched { guard: self, group }
+    }
+
+    /// A guard that was killed is missed only if this process is killed too.
+    fn say(&self, sign: char, group: Option<u32>) {
+        if let Some(group) = group {
+            let mut input = self.input.lock().unwrap_or_else(PoisonError::into_inner);
+            let _ = input.write_all(format!("{sign}{group}\n").as_bytes());
+        }
+    }
+}
+
+impl Drop for Watched<'_> {
+    fn drop(&mut self) {
+        self.guard.say('-', self.group);
+    }
+}
+
 /// Feeds a command its input and waits for its end. Answers how it ended, what it printed, and what it wrote to standard
-/// error. Dropping the future kills it.
+/// error. When `stop` resolves, the command and all that it started get SIGTERM, and SIGKILL if they have not ended after
+/// `grace`. Dropping the future kills them at once.
 pub(crate) async fn finish(
     mut child: Child,
     input: &[u8],
     excess: Excess,
+    stop: impl Future<Output = ()>,
+    grace: Duration,
 ) -> io::Result<(ExitStatus, Vec<u8>, Vec<u8>)> {
     let mut group = Group::of(&child);
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -65,8 +186,8 @@ pub(crate) async fn finish(
                 }
             })
         };
-        tokio::pin!(talk);
-        let mut talking = true;
+        tokio::pin!(talk, stop);
+        let (mut talking, mut kill_at) = (true, None);
         let status = loop {
             tokio::select! {
                 status = child.wait() => break status?,
@@ -74,10 +195,25 @@ pub(crate) async fn finish(
                     talked?;
                     talking = false;
                 }
+                () = &mut stop, if kill_at.is_none() => {
+                    group.signal(Signal::TERM);
+                    kill_at = Some(Instant::now() + grace);
+                }
+                () = sleep_until(kill_at.unwrap_or_else(Instant::now)), if kill_at.is_some() => {
+                    group.signal(Signal::KILL);
+                    break child.wait().await?;
+                }
             }
         };
-        group.leave();
-        if talking && let Ok(talked) = timeout(LEFTOVER, &mut talk).await {
+        let leftover = match kill_at {
+            // What it started has the rest of the grace, and is killed then.
+            Some(kill_at) => kill_at.max(Instant::now() + LEFTOVER),
+            None => Instant::now() + LEFTOVER,
+        };
+        if kill_at.is_none() {
+            group.leave();
+        }
+        if talking && let Ok(talked) = timeout_at(leftover, &mut talk).await {
             talked?;
         }
         status
@@ -140,6 +276,14 @@ impl Group {
         }
     }
 
+    /// Sends a signal to all processes of the group.
+    fn signal(&self, signal: Signal) {
+        if let Some(leader) = self.leader {
+            // It fails only if the group has no process left.
+            let _ = kill_process_group(leader, signal);
+        }
+    }
+
     /// The child has ended: its number may soon be another's. What it left in the background is left alone.
     pub(crate) fn leave(&mut self) {
         self.leader = None;
@@ -148,9 +292,6 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        if let Some(leader) = self.leader {
-            // It fails only if the group has no process left.
-            let _ = kill_process_group(leader, Signal::KILL);
-        }
+        self.signal(Signal::KILL);
     }
 }

@@ -13,7 +13,7 @@ Exit codes:
   2  a mistake in the command line, the URL or the task
   3  the task that --wait waited for is dead or cancelled
   7  the server cannot be reached, or refused the connection
-  8  the task or schedule does not exist
+  8  the task or schedule does not exist, or more than one task begins so
   9  refused: the worker to be released is alive, or the task to be retried is not dead or its unique key is taken
 
 KUMI_URL is the server's URL where --url does not name one.";
@@ -28,6 +28,11 @@ pub(super) enum Failure {
     /// The queue did not do it, for a reason of its own.
     Refused(String),
     Other(anyhow::Error),
+}
+
+/// An error of a queue in one line.
+pub(super) fn text(error: &QueueError) -> String {
+    terminal::shown(&chain(error))
 }
 
 impl Failure {

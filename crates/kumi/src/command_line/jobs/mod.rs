@@ -6,9 +6,11 @@ mod backoff;
 mod failure;
 mod keep;
 mod log;
+mod look;
 mod options;
 mod progress;
 mod show;
+mod time;
 mod work;
 
 use crate::command_line::terminal::{self, Terminal};
@@ -16,19 +18,18 @@ use crate::command_line::tls_options::TlsOptions;
 pub(crate) use failure::EXIT_CODES;
 use failure::Failure;
 use kumi_jobs::{
-    Cancel, FORMAT, Filter, Gone, Jobs, NewTask, Notice, RedisOptions, Released, Requeued,
-    Schedule, Serial, TaskEnvelope, TaskState, Timestamp, Unique,
+    Cancel, FORMAT, Filter, Gone, Jobs, NewTask, RedisOptions, Released, Requeued, Schedule,
+    Serial, TaskEnvelope, TaskState, Timestamp, Unique,
 };
 pub(crate) use options::JobsOptions;
-use options::{CronTask, EnqueueOptions, FilterOptions, JobsTask};
+use options::{CronTask, EnqueueOptions, JobsTask, PurgeOptions};
 use std::io::Read;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::SystemTime;
+use time::Clock;
 
 const DEFAULT_URL: &str = "redis://127.0.0.1:6379";
-
-/// Tasks looked at per call of a listing.
-const PAGE: usize = 200;
 
 /// Does what was asked. A failure is one message on standard error and an exit code.
 pub(crate) fn run(options: JobsOptions) -> ExitCode {
@@ -72,19 +73,27 @@ async fn perform(options: JobsOptions) -> Result<(), Failure> {
         return upgrade(connection(&url, &options.tls)?, name, *force).await;
     }
     let url = queue_url(options.url, options.queue.as_deref());
+    match &options.task {
+        JobsTask::Work(options) => work::check(options)?,
+        JobsTask::Queues => return look::queues(&url, &options.tls, &terminal).await,
+        _ => {}
+    }
     let connected = connection(&url, &options.tls)?.connect().await?;
     let jobs = Jobs::with_queue(Arc::new(connected));
     let queue = jobs.queue().clone();
     match options.task {
         JobsTask::Enqueue(options) => enqueue(&jobs, options).await,
         JobsTask::Status { id } => {
+            let id = look::whole_id(&jobs, id).await?;
             let record = queue.get_status(id).await?;
             let record = record.ok_or_else(|| missing(&format!("task {id}")))?;
-            Ok(terminal::write(
-                show::status(&terminal, &record).as_bytes(),
-            )?)
+            let text = show::status(&terminal, &record, &Clock::of_this_machine());
+            Ok(terminal::write(text.as_bytes())?)
         }
-        JobsTask::List(filter) => list(&jobs, &terminal, filter).await,
+        JobsTask::List(options) => look::list(&jobs, &terminal, options).await,
+        JobsTask::Workers => look::workers(&jobs, &terminal).await,
+        // Handled before the queue was connected to.
+        JobsTask::Queues => Ok(()),
         JobsTask::Counts { prometheus } => {
             let counts = queue.counts_by_state().await?;
             let text = match prometheus {
@@ -93,19 +102,27 @@ async fn perform(options: JobsOptions) -> Result<(), Failure> {
             };
             Ok(terminal::write(text.as_bytes())?)
         }
-        JobsTask::Retry { ids, task_type, .. } if ids.is_empty() => {
+        JobsTask::Retry {
+            ids,
+            task_type,
+            search,
+            ..
+        } if ids.is_empty() => {
             let filter = Filter {
                 states: vec![TaskState::Dead],
                 task_type: task_type.map(Into::into),
+                text: search,
+                ..Filter::default()
             };
             let bar = progress::Bar::over(&queue.counts_by_state().await?, &filter);
             let count = jobs
-                .requeue_dead_with(filter.task_type, |count| bar.at(count))
+                .requeue_dead_with(filter, |count| bar.at(count))
                 .await?;
             drop(bar);
             Ok(terminal::say(&format!("{count} requeued"))?)
         }
         JobsTask::Retry { ids, .. } => {
+            let ids = look::whole_ids(&jobs, ids).await?;
             let replies = queue.requeue(ids.clone()).await?;
             let mut refused = None;
             for (id, reply) in ids.iter().zip(replies) {
@@ -130,10 +147,28 @@ async fn perform(options: JobsOptions) -> Result<(), Failure> {
             }
             refused.map_or(Ok(()), Err)
         }
-        JobsTask::Cancel { ids } => {
+        JobsTask::Cancel {
+            ids,
+            state,
+            task_type,
+            search,
+        } if ids.is_empty() => {
+            let filter = Filter {
+                states: state,
+                task_type: task_type.map(Into::into),
+                text: search,
+                ..Filter::default()
+            };
+            let bar = progress::Bar::over(&queue.counts_by_state().await?, &filter);
+            let count = jobs.cancel_with(filter, |count| bar.at(count)).await?;
+            drop(bar);
+            Ok(terminal::say(&format!("{count} cancelled"))?)
+        }
+        JobsTask::Cancel { ids, .. } => {
+            let ids = look::whole_ids(&jobs, ids).await?;
             let mut refused = None;
-            for id in ids {
-                match queue.cancel(id).await? {
+            for (id, reply) in ids.iter().zip(queue.cancel_all(ids.clone()).await?) {
+                match reply {
                     Cancel::Cancelled => terminal::say(&format!("{id} cancelled"))?,
                     Cancel::Requested => {
                         terminal::say(&format!("{id} runs; its worker was asked"))?
@@ -144,13 +179,7 @@ async fn perform(options: JobsOptions) -> Result<(), Failure> {
             }
             refused.map_or(Ok(()), Err)
         }
-        JobsTask::Purge(filter) => {
-            let filter = as_filter(filter);
-            let bar = progress::Bar::over(&queue.counts_by_state().await?, &filter);
-            let count = jobs.purge_with(filter, |count| bar.at(count)).await?;
-            drop(bar);
-            Ok(terminal::say(&format!("{count} purged"))?)
-        }
+        JobsTask::Purge(options) => purge(&jobs, options).await,
         JobsTask::Pause => Ok(queue.pause(true).await?),
         JobsTask::Resume => Ok(queue.pause(false).await?),
         JobsTask::Limit { task_type, limit } => Ok(queue.limit(&task_type, limit).await?),
@@ -174,7 +203,7 @@ async fn perform(options: JobsOptions) -> Result<(), Failure> {
         JobsTask::Keep(options) => keep::run(&jobs, &terminal, options).await,
         // It has no connection to the queue, and came first.
         JobsTask::Upgrade { .. } => Ok(()),
-        JobsTask::Tail => tail(&jobs, &terminal).await,
+        JobsTask::Tail => look::tail(&jobs, &terminal).await,
         JobsTask::Work(options) => work::run(&jobs, options).await,
         JobsTask::Cron { task } => cron(&jobs, &terminal, task).await,
     }
@@ -204,11 +233,28 @@ fn missing(what: &str) -> Failure {
     Failure::Missing(format!("there is no {what}"))
 }
 
-fn as_filter(options: FilterOptions) -> Filter {
-    Filter {
-        states: options.state,
-        task_type: options.task_type.map(Into::into),
+/// Says what will be forgotten, and forgets it.
+async fn purge(jobs: &Jobs, options: PurgeOptions) -> Result<(), Failure> {
+    let mut filter = options.filter.filter();
+    if let Some(state) = filter.states.iter().find(|state| !state.is_terminal()) {
+        let text = format!(
+            "only done tasks are forgotten (succeeded, cancelled, dead), and none is {state}"
+        );
+        return Err(Failure::Usage(text));
     }
+    let asks_for_all = filter.states.is_empty();
+    if asks_for_all {
+        filter.states = vec![TaskState::Succeeded, TaskState::Cancelled];
+    }
+    let counts = jobs.queue().counts_by_state().await?;
+    terminal::note(show::purge(&counts, &filter, asks_for_all));
+    if options.dry_run {
+        return Ok(());
+    }
+    let bar = progress::Bar::over(&counts, &filter);
+    let count = jobs.purge_with(filter, |count| bar.at(count)).await?;
+    drop(bar);
+    Ok(terminal::say(&format!("{count} purged"))?)
 }
 
 fn payload(text: Option<String>) -> Result<Vec<u8>, Failure> {
@@ -249,7 +295,10 @@ async fn enqueue(jobs: &Jobs, options: EnqueueOptions) -> Result<(), Failure> {
         content_type: options.content_type.into(),
     });
     task.id = options.id.unwrap_or(task.id);
-    task.delay = options.delay.unwrap_or_default();
+    task.delay = match options.at {
+        Some(at) => at.duration_since(SystemTime::now()).unwrap_or_default(),
+        None => options.delay.unwrap_or_default(),
+    };
     task.max_attempts = options.max_attempts;
     task.priority = options.priority;
     task.backoff = options.backoff;
@@ -289,34 +338,6 @@ async fn enqueue(jobs: &Jobs, options: EnqueueOptions) -> Result<(), Failure> {
     }
 }
 
-async fn list(jobs: &Jobs, terminal: &Terminal, options: FilterOptions) -> Result<(), Failure> {
-    let filter = as_filter(options);
-    let mut cursor = None;
-    loop {
-        let page = jobs.queue().list(&filter, cursor.as_deref(), PAGE).await?;
-        for record in &page.tasks {
-            terminal::say(&show::line(terminal, record))?;
-        }
-        cursor = page.cursor;
-        if cursor.is_none() {
-            return Ok(());
-        }
-    }
-}
-
-async fn tail(jobs: &Jobs, terminal: &Terminal) -> Result<(), Failure> {
-    terminal::end_with_reader();
-    let mut events = jobs.queue().subscribe().await?;
-    terminal::note("watching");
-    while let Some(notice) = events.recv().await {
-        match notice {
-            Notice::Moved(event) => terminal::say(&show::event(terminal, &event))?,
-            _ => terminal::note("moves may have been missed here"),
-        }
-    }
-    Ok(())
-}
-
 async fn cron(jobs: &Jobs, terminal: &Terminal, task: CronTask) -> Result<(), Failure> {
     match task {
         CronTask::Set {
@@ -343,10 +364,9 @@ async fn cron(jobs: &Jobs, terminal: &Terminal, task: CronTask) -> Result<(), Fa
             Ok(jobs.put_schedule(schedule).await?)
         }
         CronTask::List => {
-            for schedule in jobs.queue().schedules().await?.1 {
-                terminal::say(&show::schedule(terminal, &schedule))?;
-            }
-            Ok(())
+            let (now, schedules) = jobs.queue().schedules().await?;
+            let text = show::schedules(terminal, &schedules, now, &Clock::of_this_machine());
+            Ok(terminal::write(text.as_bytes())?)
         }
         CronTask::Remove { name } => match jobs.queue().remove_schedule(&name).await? {
             true => Ok(()),

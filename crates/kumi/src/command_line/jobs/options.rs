@@ -3,29 +3,33 @@
 use super::backoff::{TypeBackoff, backoff, type_backoff};
 use super::failure::EXIT_CODES;
 use super::keep::KeepOptions;
+use super::time::point;
 use crate::command_line::duration::duration;
 use crate::command_line::terminal::Form;
 use crate::command_line::tls_options::TlsOptions;
 use clap::{Args, Subcommand};
-use kumi_jobs::{Backoff, Owner, Priority, TaskId, TaskState};
-use std::time::Duration;
+use kumi_jobs::{Backoff, Filter, IdPrefix, Order, Owner, Priority, TaskId, TaskState};
+use std::time::{Duration, SystemTime};
 use tracing_subscriber::filter::LevelFilter;
+
+/// The heading of options that every command has, which comes last in its help.
+const EVERY: &str = "Options of every command";
 
 /// Options of every command, and the command.
 #[derive(Debug, Args)]
 pub(crate) struct JobsOptions {
     /// The server and the queue: redis://[user:password@]host[:port][/db][?queue=NAME], or rediss:// for TLS [default:
     /// KUMI_URL, else redis://127.0.0.1:6379]
-    #[arg(long, value_name = "URL", global = true)]
+    #[arg(long, value_name = "URL", global = true, help_heading = EVERY)]
     pub(super) url: Option<String>,
     /// The queue, where the URL does not name it [default: default]
     // Elsewhere -q is --quiet.
-    #[arg(long, short_alias = 'q', value_name = "NAME", global = true)]
+    #[arg(long, short_alias = 'q', value_name = "NAME", global = true, help_heading = EVERY)]
     pub(super) queue: Option<String>,
     /// Text on a terminal and JSON lines otherwise, or one of them
-    #[arg(long, value_name = "FORM", default_value = "auto", global = true)]
+    #[arg(long, value_name = "FORM", default_value = "auto", global = true, help_heading = EVERY)]
     pub(super) output: Form,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = EVERY)]
     pub(super) tls: TlsOptions,
     #[command(subcommand)]
     pub(super) task: JobsTask,
@@ -38,11 +42,15 @@ pub(super) enum JobsTask {
     Enqueue(EnqueueOptions),
     /// Show what is known of a task
     Status {
-        /// The task
-        id: TaskId,
+        /// The task: its id, or as much of its beginning as no other task has
+        id: IdPrefix,
     },
-    /// List tasks
-    List(FilterOptions),
+    /// List tasks, newest first
+    ///
+    /// State after state: queued tasks in the order of their lines, running ones by worker, scheduled ones by the time at
+    /// which they are due, done ones by the time at which they ended. --id and --search look at one task after the other;
+    /// on standard error stands how far they looked.
+    List(ListOptions),
     /// Show how many tasks are in each state, and types that no worker serves
     Counts {
         /// In the text format of Prometheus
@@ -52,24 +60,44 @@ pub(super) enum JobsTask {
     /// Bring dead tasks back
     #[command(after_long_help = EXIT_CODES)]
     Retry {
-        /// These tasks
-        #[arg(required_unless_present_any = ["all", "task_type"])]
-        ids: Vec<TaskId>,
+        /// These tasks: ids, or as much of their beginnings as no other task has
+        #[arg(required_unless_present_any = ["all", "task_type", "search"])]
+        ids: Vec<IdPrefix>,
         /// All dead tasks
         #[arg(long, conflicts_with = "ids")]
         all: bool,
         /// All dead tasks of this type
         #[arg(long = "type", value_name = "TYPE", conflicts_with = "ids")]
         task_type: Option<String>,
+        /// All dead tasks whose payload or error holds this text
+        #[arg(long, value_name = "TEXT", conflicts_with = "ids")]
+        search: Option<String>,
     },
     /// Cancel tasks
+    #[command(after_long_help = EXIT_CODES)]
     Cancel {
-        /// These tasks
-        #[arg(required = true)]
-        ids: Vec<TaskId>,
+        /// These tasks: ids, or as much of their beginnings as no other task has
+        #[arg(required_unless_present_any = ["state", "task_type", "search"])]
+        ids: Vec<IdPrefix>,
+        /// All tasks in these states
+        #[arg(
+            long,
+            value_name = "STATE",
+            value_delimiter = ',',
+            conflicts_with = "ids"
+        )]
+        state: Vec<TaskState>,
+        /// All unfinished tasks of this type
+        #[arg(long = "type", value_name = "TYPE", conflicts_with = "ids")]
+        task_type: Option<String>,
+        /// All unfinished tasks whose payload or error holds this text
+        #[arg(long, value_name = "TEXT", conflicts_with = "ids")]
+        search: Option<String>,
     },
-    /// Forget done tasks
-    Purge(FilterOptions),
+    /// Forget done tasks: succeeded and cancelled ones, and dead ones only with '--state dead'
+    ///
+    /// Says what it will forget before it does so.
+    Purge(PurgeOptions),
     /// Stop claims, on all workers, until 'resume'
     Pause,
     /// Let workers claim again
@@ -115,12 +143,24 @@ pub(super) enum JobsTask {
     },
     /// Show every move of every task as it happens
     Tail,
+    /// Show the server's queues and how many tasks they have
+    Queues,
+    /// Show the workers that run tasks, and the types that workers ask for
+    ///
+    /// A worker without a task has no entry in the queue: the types that were asked for within a minute show that there
+    /// are some.
+    Workers,
     /// Be a worker: run a program for each task
     ///
     /// The payload is the program's standard input, and what it prints is the result. Exit code 0 is success, 65 is an
     /// error that no retry cures, 75 means not yet; any other is an error to be tried again. What the program writes to
     /// standard error becomes the task's error. KUMI_TASK_ID, KUMI_TASK_TYPE, KUMI_ATTEMPT, KUMI_MAX_ATTEMPTS and
-    /// TRACEPARENT are in its environment. Ctrl-c and SIGTERM stop it after its running tasks.
+    /// TRACEPARENT are in its environment.
+    ///
+    /// A program whose task is cancelled or over its time limit gets SIGTERM, and SIGKILL after --kill-after, with all that
+    /// it started. Ctrl-c and SIGTERM stop the worker after its running tasks; a second one stops it at once. A worker
+    /// that is killed takes its programs with it. If three different tasks in a row end with exit code 126 or 127, the
+    /// command cannot be run: the worker gives back what it holds and ends.
     Work(WorkOptions),
     /// Store, list and remove schedules; workers enqueue their tasks
     Cron {
@@ -147,6 +187,9 @@ pub(super) struct EnqueueOptions {
     /// Run it no earlier than that much later
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(super) delay: Option<Duration>,
+    /// Run it no earlier than at this time: 2026-11-18T09:00 by this machine's time zone, or with Z or an offset
+    #[arg(long, value_name = "TIME", value_parser = point, conflicts_with = "delay")]
+    pub(super) at: Option<SystemTime>,
     /// Attempts, the first included
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(super) max_attempts: u32,
@@ -188,6 +231,50 @@ pub(super) struct FilterOptions {
     /// Only tasks of this type
     #[arg(long = "type", value_name = "TYPE")]
     pub(super) task_type: Option<String>,
+    /// Only tasks whose id begins so
+    #[arg(long, value_name = "PREFIX")]
+    pub(super) id: Option<IdPrefix>,
+    /// Only tasks whose payload or error holds this text
+    #[arg(long, value_name = "TEXT")]
+    pub(super) search: Option<String>,
+}
+
+impl FilterOptions {
+    pub(super) fn filter(self) -> Filter {
+        Filter {
+            states: self.state,
+            task_type: self.task_type.map(Into::into),
+            id_prefix: self.id,
+            text: self.search,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ListOptions {
+    #[command(flatten)]
+    pub(super) filter: FilterOptions,
+    /// How many tasks at most [default: 50 as text, all as JSON]
+    #[arg(long, short = 'n', value_name = "N")]
+    pub(super) limit: Option<usize>,
+    /// What comes first: newest or oldest
+    #[arg(long, value_name = "ORDER", default_value = "newest")]
+    pub(super) order: Order,
+    /// Go on where an earlier listing with the same options ended
+    #[arg(long, value_name = "CURSOR")]
+    pub(super) cursor: Option<String>,
+    /// How many tasks --id and --search look at, at most
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    pub(super) look: u64,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PurgeOptions {
+    #[command(flatten)]
+    pub(super) filter: FilterOptions,
+    /// Only say what would be forgotten
+    #[arg(long)]
+    pub(super) dry_run: bool,
 }
 
 #[derive(Debug, Args)]
@@ -206,9 +293,15 @@ pub(super) struct WorkOptions {
     /// Tasks at once
     #[arg(short, long, value_name = "N", default_value_t = 1)]
     pub(super) concurrency: usize,
-    /// A run that takes longer is killed and counts as failed
+    /// A run that takes longer is stopped and counts as failed
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(super) time_limit: Option<Duration>,
+    /// How long after SIGTERM a program is killed, if its task is cancelled or over its time limit
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
+    pub(super) kill_after: Duration,
+    /// How long running tasks may go on after ctrl-c or SIGTERM; then they are stopped and given back
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
+    pub(super) stop_within: Duration,
     /// The worker's name [default: a random one]
     #[arg(long, value_name = "NAME")]
     pub(super) name: Option<String>,

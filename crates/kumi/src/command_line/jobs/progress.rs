@@ -12,7 +12,7 @@ const LOOK: Duration = Duration::from_secs(1);
 pub(super) struct Bar(ProgressBar);
 
 impl Bar {
-    /// A bar over the done tasks that a filter admits.
+    /// A bar over the tasks that a filter admits.
     pub(super) fn over(counts: &Counts, filter: &Filter) -> Self {
         Self::new(total(counts, filter), "{bar:30} {pos}/{len} {eta}")
     }
@@ -38,12 +38,12 @@ impl Drop for Bar {
     }
 }
 
-/// How many done tasks a filter admits.
+/// How many tasks a filter admits by state and type.
 fn total(counts: &Counts, filter: &Filter) -> u64 {
     let types = counts.by_type.iter();
     let counts = types.flat_map(|(name, states)| states.iter().map(move |state| (name, state)));
     counts
-        .filter(|(name, (state, _))| state.is_terminal() && filter.admits(**state, name))
+        .filter(|(name, (state, _))| filter.admits(**state, name))
         .map(|(_, (_, count))| count)
         .sum()
 }
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bar_is_as_long_as_what_is_done() {
+    fn a_bar_is_as_long_as_what_is_admitted() {
         let mut counts = Counts::default();
         let states = [
             (TaskState::Queued, 5),
@@ -91,11 +91,8 @@ mod tests {
         counts
             .by_type
             .insert("b".into(), [(TaskState::Dead, 7)].into());
-        assert_eq!(total(&counts, &Filter::default()), 10);
-        let filter = Filter {
-            states: vec![TaskState::Dead],
-            task_type: Some("a".into()),
-        };
+        assert_eq!(total(&counts, &Filter::default()), 15);
+        let filter = Filter::of(TaskState::Dead).task_type("a");
         assert_eq!(total(&counts, &filter), 2);
     }
 }

@@ -4,14 +4,18 @@ use super::backoff;
 use super::failure::Failure;
 use super::log::Log;
 use super::options::WorkOptions;
-use crate::command_line::process::{self, Excess, OUTPUT_LIMIT};
+use crate::command_line::process::{self, Excess, Guard, OUTPUT_LIMIT};
 use kumi_jobs::{
-    Backoff, Context, Execution, Jobs, Options, Owner, TaskError, TaskHandler, Worker,
+    Backoff, Context, Execution, Jobs, Options, Owner, TaskError, TaskHandler, TaskId, Worker,
 };
+use std::os::unix::fs::PermissionsExt;
 use std::process::{ExitStatus, Stdio};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
 
 /// The exit code for input that no retry makes valid, as in sysexits.h.
 const DATA_ERROR: i32 = 65;
@@ -19,27 +23,88 @@ const DATA_ERROR: i32 = 65;
 /// The exit code for a temporary failure, as in sysexits.h: the attempt is given back.
 const NOT_YET: i32 = 75;
 
+/// Exit codes of a shell whose command cannot be executed, and is not found.
+const CANNOT_RUN: [i32; 2] = [126, 127];
+
+/// Different tasks in a row whose command could not be run, after which the worker ends.
+const TROUBLES: usize = 3;
+
 /// How long a task that is not ready yet waits.
 const SNOOZE: Duration = Duration::from_secs(30);
 
-pub(super) async fn run(jobs: &Jobs, options: WorkOptions) -> Result<(), Failure> {
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(|e| Failure::Other(e.into()))?;
-    let mut terminate = signal(SignalKind::terminate()).map_err(|e| Failure::Other(e.into()))?;
-    let mut worker = Worker::new(jobs, ()).concurrency(options.concurrency);
-    if let Some(name) = &options.name {
-        let owner = Owner::new(name).map_err(|error| Failure::Usage(error.to_string()))?;
-        worker = worker.owner(owner);
+/// How much later than the end of its grace a program's handler is dropped.
+const AFTER_KILL: Duration = Duration::from_secs(2);
+
+/// How long a worker that stops at once waits for its tasks to be given back.
+const GIVE_BACK: Duration = Duration::from_secs(2);
+
+/// Checks what can be known before the first task: that the program exists.
+pub(super) fn check(options: &WorkOptions) -> Result<(), Failure> {
+    let Some(word) = first_word(&options.exec) else {
+        return Ok(());
+    };
+    let wrong = |why: &str| Err(Failure::Usage(format!("--exec: {why}")));
+    if word.contains('/') {
+        return match std::fs::metadata(word) {
+            Err(error) => wrong(&format!("'{word}' cannot be run: {error}")),
+            Ok(file) if !file.is_file() => wrong(&format!("'{word}' is not a program")),
+            Ok(file) if file.permissions().mode() & 0o111 == 0 => {
+                wrong(&format!("'{word}' is not executable"))
+            }
+            Ok(_) => Ok(()),
+        };
     }
-    let log = Log::start().map_err(|e| Failure::Other(e.into()))?;
+    // The shell knows its own words and where programs are.
+    let found = std::process::Command::new("sh")
+        .args(["-c", "command -v \"$1\"", "sh", word])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    match found {
+        Ok(status) if status.success() => Ok(()),
+        Ok(_) => wrong(&format!("there is no program '{word}' in PATH")),
+        Err(error) => wrong(&format!("sh cannot be run: {error}")),
+    }
+}
+
+/// The first word of a shell command, if it is plain: no assignment, quote, expansion or operator is in it.
+fn first_word(command: &str) -> Option<&str> {
+    let command = command.trim_start();
+    let end = command
+        .find(|c: char| c.is_whitespace() || ";|&<>()".contains(c))
+        .unwrap_or(command.len());
+    let word = &command[..end];
+    let is_plain = !word.is_empty() && !word.contains(|c: char| "=$`'\"\\*?[]{}~#!".contains(c));
+    is_plain.then_some(word)
+}
+
+pub(super) async fn run(jobs: &Jobs, options: WorkOptions) -> Result<(), Failure> {
+    let other = |error: std::io::Error| Failure::Other(error.into());
+    let mut signals = signals().map_err(other)?;
+    let owner = match &options.name {
+        Some(name) => Owner::new(name).map_err(|error| Failure::Usage(error.to_string()))?,
+        None => Owner::random(),
+    };
+    let mut worker = Worker::new(jobs, ())
+        .concurrency(options.concurrency)
+        .shutdown_within(options.stop_within)
+        .owner(owner.clone());
+    let log = Log::start().map_err(other)?;
     let command: Arc<str> = options.exec.as_str().into();
+    let guard = Arc::new(Guard::start().map_err(other)?);
+    let trouble = Arc::new(Trouble::default());
     for task_type in &options.types {
         worker = worker.handler(Program {
             task_type: task_type.clone(),
             command: command.clone(),
             time_limit: options.time_limit,
             backoff: backoff::of_type(&options.backoff, task_type),
+            kill_after: options.kill_after,
             error_limit: jobs.queue().settings().error_limit_bytes,
             log: log.clone(),
+            guard: guard.clone(),
+            trouble: trouble.clone(),
         });
     }
     log.note(format_args!("working on {}", options.types.join(", ")));
@@ -50,16 +115,119 @@ pub(super) async fn run(jobs: &Jobs, options: WorkOptions) -> Result<(), Failure
         .with_ansi(false);
     // It fails only where the process has a subscriber already, which is kept.
     let _ = subscriber.try_init();
+    let mut again = signals.clone();
     let stop = async {
+        let limit = options.stop_within;
         tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
+            () = received(&mut signals, 1) => log.note(format_args!(
+                "finishing what runs, for at most {limit:?}; ctrl-c again stops at once"
+            )),
+            () = trouble.is_too_much() => log.note(format_args!(
+                "the command cannot be run; finishing what runs, for at most {limit:?}"
+            )),
         }
-        log.note("finishing what runs");
     };
-    let ended = worker.run_until(stop).await;
+    let ended = tokio::select! {
+        ended = worker.run_until(stop) => Some(ended),
+        // The worker's future is dropped: its programs are killed, and their tasks given back.
+        () = received(&mut again, 2) => None,
+    };
+    let done = match ended {
+        Some(ended) => ended.map_err(Failure::from),
+        None => {
+            log.note("stopping at once");
+            given_back(jobs, &owner).await
+        }
+    };
     log.finish();
-    Ok(ended?)
+    match trouble.report() {
+        Some(report) => done.and(Err(Failure::Other(anyhow::anyhow!(report)))),
+        None => done,
+    }
+}
+
+/// How many signals to stop have arrived so far.
+fn signals() -> std::io::Result<watch::Receiver<usize>> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let (sender, receiver) = watch::channel(0);
+    tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            sender.send_modify(|count| *count += 1);
+        }
+    });
+    Ok(receiver)
+}
+
+/// Waits for so many signals.
+async fn received(signals: &mut watch::Receiver<usize>, count: usize) {
+    if signals.wait_for(|seen| *seen >= count).await.is_err() {
+        // The task that counts them ends only with the runtime.
+        std::future::pending().await
+    }
+}
+
+/// Waits until a worker that was dropped holds nothing more.
+async fn given_back(jobs: &Jobs, owner: &Owner) -> Result<(), Failure> {
+    let back = async {
+        loop {
+            match jobs.queue().running(owner).await {
+                Ok(claims) if !claims.is_empty() => sleep(Duration::from_millis(50)).await,
+                ended => return ended.map(drop),
+            }
+        }
+    };
+    match timeout(GIVE_BACK, back).await {
+        Ok(ended) => Ok(ended?),
+        Err(_) => Err(Failure::Other(anyhow::anyhow!(
+            "some tasks were not given back; they come back when the lease ends"
+        ))),
+    }
+}
+
+/// Tasks whose command could not be run, one after the other. Any other end of a task forgets them.
+#[derive(Default)]
+struct Trouble {
+    tasks: Mutex<Vec<TaskId>>,
+    /// What the last one said, once there are too many.
+    reported: Mutex<Option<String>>,
+    too_much: tokio::sync::Notify,
+}
+
+impl Trouble {
+    fn note(&self, id: TaskId, status: ExitStatus, error: &str) {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        if !status.code().is_some_and(|code| CANNOT_RUN.contains(&code)) {
+            tasks.clear();
+            return;
+        }
+        if !tasks.contains(&id) {
+            tasks.push(id);
+        }
+        if tasks.len() >= TROUBLES {
+            let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+            reported.get_or_insert_with(|| {
+                let error = crate::command_line::terminal::shown(error);
+                format!(
+                    "the command could not be run for {TROUBLES} tasks in a row ({status}): {error}"
+                )
+            });
+            self.too_much.notify_one();
+        }
+    }
+
+    async fn is_too_much(&self) {
+        self.too_much.notified().await;
+    }
+
+    fn report(&self) -> Option<String> {
+        let reported = self.reported.lock();
+        reported.unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 /// A shell command as the handler of a type.
@@ -68,9 +236,13 @@ struct Program {
     command: Arc<str>,
     time_limit: Option<Duration>,
     backoff: Option<Backoff>,
+    /// How long after SIGTERM it is killed.
+    kill_after: Duration,
     /// Bytes of standard error that a failed task keeps.
     error_limit: usize,
     log: Log,
+    guard: Arc<Guard>,
+    trouble: Arc<Trouble>,
 }
 
 impl TaskHandler<()> for Program {
@@ -79,20 +251,18 @@ impl TaskHandler<()> for Program {
     }
 
     fn options(&self) -> Options {
-        // A program cannot look at the sign to stop: it is killed when it comes.
-        let mut options = Options::new().cancel_grace(Duration::ZERO);
-        if let Some(backoff) = self.backoff {
-            options = options.retry(backoff);
-        }
-        match self.time_limit {
-            Some(limit) => options.time_limit(limit),
+        // The time limit is the handler's own: the program gets a signal first.
+        let options = Options::new().cancel_grace(self.kill_after.saturating_add(AFTER_KILL));
+        match self.backoff {
+            Some(backoff) => options.retry(backoff),
             None => options,
         }
     }
 
     fn execute(&self, payload: bytes::Bytes, context: Context<()>) -> Execution {
         let (command, error_limit) = (self.command.clone(), self.error_limit);
-        let log = self.log.clone();
+        let (log, guard, trouble) = (self.log.clone(), self.guard.clone(), self.trouble.clone());
+        let (time_limit, kill_after) = (self.time_limit, self.kill_after);
         Box::pin(async move {
             let claim = context.claim();
             let child = process::shell(&command)
@@ -103,23 +273,54 @@ impl TaskHandler<()> for Program {
                 .env("TRACEPARENT", claim.trace.as_deref().unwrap_or_default())
                 .stderr(Stdio::piped())
                 .spawn()?;
-            let finished = process::finish(child, &payload, Excess::IsDropped);
-            let (status, output, complaint) = finished.await?;
+            let _watched = guard.watch(&child);
+            let (is_late, is_stopped) = (AtomicBool::new(false), AtomicBool::new(false));
+            let stop = async {
+                let limit = async {
+                    match time_limit {
+                        Some(limit) => sleep(limit).await,
+                        None => std::future::pending().await,
+                    }
+                };
+                tokio::select! {
+                    () = limit => is_late.store(true, Ordering::Relaxed),
+                    () = context.cancelled().cancelled() => is_stopped.store(true, Ordering::Relaxed),
+                }
+            };
+            let finished =
+                process::finish(child, &payload, Excess::IsDropped, stop, kill_after).await?;
+            let (status, output, complaint) = finished;
+            if let (true, Some(limit)) = (is_late.load(Ordering::Relaxed), time_limit) {
+                return Err(TaskError::Retry(format!(
+                    "the time limit of {limit:?} ended"
+                )));
+            }
             if status.success() && !complaint.is_empty() {
                 // What a program that succeeded wrote to standard error is for the operator.
                 log.push(&complaint);
             }
-            outcome(status, output, &complaint, error_limit)
+            let error = error_of(status, &complaint, error_limit);
+            if is_stopped.load(Ordering::Relaxed) && !status.success() {
+                // It was told to end: its exit code means nothing.
+                return Err(TaskError::Retry(error));
+            }
+            trouble.note(claim.id, status, &error);
+            outcome(status, output, error)
         })
     }
 }
 
-fn outcome(
-    status: ExitStatus,
-    output: Vec<u8>,
-    complaint: &[u8],
-    error_limit: usize,
-) -> Result<bytes::Bytes, TaskError> {
+/// What a program that failed said, or how it ended. The end of what it said tells what went wrong.
+fn error_of(status: ExitStatus, complaint: &[u8], error_limit: usize) -> String {
+    let complaint = complaint.trim_ascii_end();
+    let end = &complaint[complaint.len().saturating_sub(error_limit)..];
+    match end.is_empty() {
+        true => format!("the command ended with {status}"),
+        false => String::from_utf8_lossy(end).into_owned(),
+    }
+}
+
+fn outcome(status: ExitStatus, output: Vec<u8>, error: String) -> Result<bytes::Bytes, TaskError> {
     if status.success() {
         return match output.len() > OUTPUT_LIMIT {
             // A part of the output, which is above the limit of results as well: the task succeeds, the queue keeps none.
@@ -127,14 +328,6 @@ fn outcome(
             false => as_json(output),
         };
     }
-    // The end says what went wrong.
-    let complaint = complaint.trim_ascii_end();
-    let end = &complaint[complaint.len().saturating_sub(error_limit)..];
-    let complaint = String::from_utf8_lossy(end).into_owned();
-    let error = match complaint.is_empty() {
-        true => format!("the command ended with {status}"),
-        false => complaint,
-    };
     match status.code() {
         Some(DATA_ERROR) => Err(TaskError::Abort(error)),
         Some(NOT_YET) => Err(TaskError::Snooze(SNOOZE)),
@@ -156,16 +349,58 @@ mod tests {
     use super::*;
     use std::os::unix::process::ExitStatusExt;
 
+    fn exited(code: i32) -> ExitStatus {
+        ExitStatus::from_raw(code << 8)
+    }
+
     #[test]
     fn the_exit_code_decides() {
         let check = |code: i32, expected: Result<&str, TaskError>| {
-            let status = ExitStatus::from_raw(code << 8);
-            let done = outcome(status, b"two words\n".to_vec(), b"first\nwhy\n", 3);
+            let error = error_of(exited(code), b"first\nwhy\n", 3);
+            let done = outcome(exited(code), b"two words\n".to_vec(), error);
             assert_eq!(done, expected.map(|text| text.to_owned().into()), "{code}");
         };
         check(0, Ok("\"two words\""));
         check(1, Err(TaskError::Retry("why".into())));
         check(DATA_ERROR, Err(TaskError::Abort("why".into())));
         check(NOT_YET, Err(TaskError::Snooze(SNOOZE)));
+        check(127, Err(TaskError::Retry("why".into())));
+    }
+
+    #[test]
+    fn the_first_word_is_checked_where_it_is_plain() {
+        let check = |command: &str, expected: Option<&str>| {
+            assert_eq!(first_word(command), expected, "{command}");
+        };
+        check("./resize.py --fast", Some("./resize.py"));
+        check(" cat|sort", Some("cat"));
+        check("read n; echo $n", Some("read"));
+        check("A=1 cat", None);
+        check("\"$HOME/x\" y", None);
+        check("(cd /; ls)", None);
+        check("~/bin/x", None);
+        check("", None);
+    }
+
+    #[test]
+    fn three_different_tasks_in_a_row_are_trouble() {
+        let trouble = Trouble::default();
+        let [one, two, three] = [(); 3].map(|()| TaskId::random());
+        let failed = |id| trouble.note(id, exited(127), "sh: reszie: not found");
+        failed(one);
+        failed(one);
+        failed(two);
+        assert_eq!(
+            trouble.report(),
+            None,
+            "a task that is tried again counts once"
+        );
+        trouble.note(three, exited(1), "");
+        failed(three);
+        failed(one);
+        assert_eq!(trouble.report(), None, "another end begins anew");
+        failed(two);
+        let report = trouble.report().unwrap();
+        assert!(report.contains("exit status: 127") && report.ends_with("reszie: not found"));
     }
 }

@@ -6,8 +6,10 @@
 
 use crate::command_line::process::{Excess, finish, shell};
 use kumi_muf::{Outcome, Request};
+use std::future::pending;
 use std::io;
 use std::process::Stdio;
+use std::time::Duration;
 
 /// Runs the command with the payload as its input, and turns how it ended into an answer. Dropping the future kills it.
 pub(super) async fn answer(command: &str, request: &Request) -> Outcome {
@@ -19,7 +21,17 @@ pub(super) async fn answer(command: &str, request: &Request) -> Outcome {
         .stderr(Stdio::piped())
         .spawn();
     let finished = match child {
-        Ok(child) => finish(child, request.payload(), Excess::Fails).await,
+        // A request that is given up drops the future.
+        Ok(child) => {
+            finish(
+                child,
+                request.payload(),
+                Excess::Fails,
+                pending(),
+                Duration::ZERO,
+            )
+            .await
+        }
         Err(error) => Err(error),
     };
     match finished {
