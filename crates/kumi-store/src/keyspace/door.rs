@@ -531,7 +531,7 @@ impl<'a> Keys<'a> {
         }
         db.entry_bytes += entry.heap_bytes();
         db.index_deadline(hash, entry.deadline());
-        let room = self.keyspace.room_bytes;
+        let room = self.keyspace.room_bytes.saturating_sub(entry.heap_bytes());
         db.table.insert_within(hash, entry, room);
     }
 

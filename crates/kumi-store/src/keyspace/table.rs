@@ -59,6 +59,8 @@ const MERGE_STEP: usize = 16;
 /// A table of at most so many segments puts off a split for which there is no memory. In larger ones a split is less than
 /// half a percent of the memory, and lists beside the buckets would cost time.
 const SMALL_TABLE_SEGMENTS: usize = 32;
+/// What a split of a small table may take: a segment, and with it a directory of twice the size and room in the deadline index.
+const SPLIT_BYTES: usize = Segment::HEAP_BYTES + 1536;
 /// So many entries may wait beside the buckets of a segment whose split was put off. Eviction draws them with the
 /// probability of others as long as they are no more than this.
 const PUT_OFF_ENTRIES: usize = 120;
@@ -203,7 +205,7 @@ impl Table {
         self.insert_within(hash, entry, usize::MAX);
     }
 
-    /// Adds an entry whose key is not in the table. With less than a segment's memory left, `room` in bytes, a small table
+    /// Adds an entry whose key is not in the table. With less memory left than a split takes, `room` in bytes, a small table
     /// puts a split off for some entries, as Redis puts off doubling its table: so memory is used up to its limit before
     /// keys are evicted.
     pub(super) fn insert_within(&mut self, hash: u64, entry: Entry, room: usize) {
@@ -228,7 +230,7 @@ impl Table {
                 Ok(()) => return,
                 Err(returned) => entry = returned,
             }
-            let put_off = room < Segment::HEAP_BYTES && segment.overflow_len() < PUT_OFF_ENTRIES;
+            let put_off = room < SPLIT_BYTES && segment.overflow_len() < PUT_OFF_ENTRIES;
             if put_off && self.segments <= SMALL_TABLE_SEGMENTS || !self.split(owner) {
                 self.insert_overflow(owner, hash, entry);
                 return;
