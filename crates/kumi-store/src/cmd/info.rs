@@ -122,8 +122,8 @@ fn info(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 impl Store {
     /// The sections that INFO answers without arguments, for a report.
     pub fn info(&self, host: &mut dyn Host) -> String {
-        let (facts, event_loop) = (host.facts(), host.event_loop());
-        let mut page = sections::Page::new(self, facts, event_loop, self.now);
+        let facts = host.facts();
+        let mut page = sections::Page::new(self, facts, self.now);
         for section in Section::ALL.into_iter().filter(|it| it.is_default()) {
             page.add(section);
         }

@@ -59,7 +59,7 @@ impl Pair {
         let mut front = Front::new(config.clone().into(), Listeners::none(), shutdown).unwrap();
         front.tls = Some(server);
         let now = front.clock.read();
-        let mut store = Store::new(config, fastrand::Rng::with_seed(1), now);
+        let mut store = Store::new(config, kumi_store::Seeds::from_seed(1), now);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let socket = StdStream::connect(listener.local_addr().unwrap()).unwrap();
         socket.set_nodelay(true).unwrap();
