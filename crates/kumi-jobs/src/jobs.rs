@@ -519,7 +519,7 @@ pub trait IntoTask: private::Sealed {
     /// Its kind.
     type Task: Task;
 
-    /// The task as data, with what tasks of one call share.
+    /// The task as data: with this id, if it has none yet, and what tasks of one call share.
     #[doc(hidden)]
     fn into_new(
         self,

@@ -119,7 +119,7 @@ fn a_node_that_was_suspended_declares_nobody_dead_before_it_has_heard_a_member()
     let mut net = Net::settled(4);
     let lives: Vec<NodeUid> = (0..4).map(|index| net.uid(index)).collect();
     // One node alone goes on after a suspension, and the others stay silent for longer than a verdict takes.
-    let woken = net.now + net.config.dead_timeout * 3 / 4;
+    let woken = net.now + net.config.dead_timeout / 2;
     let mut dead = 0;
     let node = &mut net.nodes[0];
     for step in 0..90 {

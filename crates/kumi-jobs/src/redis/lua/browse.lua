@@ -6,6 +6,7 @@ local operation = ARGV[2]
 if operation == 'forget' or operation == 'cancel' then
   if is_draining then return format_error() end
   begin()
+  beat(true)
 end
 
 -- What a step may do, in units of about half a microsecond: an id is one, to look at its record SEEN more, at its payload
