@@ -236,8 +236,9 @@ pub(crate) struct Snapshot {
     pub(crate) peak_bytes: usize,
     /// What was in the data at the instant, in bytes.
     data_bytes: usize,
-    /// The largest piece so far. One value can be larger than any limit, and counts in full although the data shares it.
-    largest_piece_bytes: usize,
+    /// The most bytes that one value or one slice has added so far. A large value counts in full although the data shares
+    /// it, so that one slice of such values can be larger than any limit.
+    largest_step_bytes: usize,
 }
 
 impl Snapshot {
@@ -256,16 +257,20 @@ impl Snapshot {
             0 => self.data_bytes + self.data_bytes / COPY_OVERHEAD + QUEUE_BYTES,
             limit => limit,
         };
-        limit.max(QUEUE_BYTES + self.largest_piece_bytes)
+        limit.max(QUEUE_BYTES + self.largest_step_bytes)
     }
 
-    /// Hands pieces to the writing thread.
-    fn push(&mut self, pieces: Vec<Piece>) {
+    /// Hands pieces to the writing thread. Returns how many bytes they have.
+    fn push(&mut self, pieces: Vec<Piece>) -> usize {
+        let mut bytes = 0;
         for piece in pieces {
-            self.largest_piece_bytes = self.largest_piece_bytes.max(piece.heap_bytes());
+            let piece_bytes = piece.heap_bytes();
+            bytes += piece_bytes;
+            self.largest_step_bytes = self.largest_step_bytes.max(piece_bytes);
             self.sink.push(piece);
         }
         self.peak_bytes = self.peak_bytes.max(self.sink.queued_bytes());
+        bytes
     }
 
     fn wants_slice(&self) -> bool {
@@ -332,7 +337,7 @@ impl Store {
             budget_ns: 0,
             peak_bytes: 0,
             data_bytes: self.keyspace.memory_bytes(),
-            largest_piece_bytes: 0,
+            largest_step_bytes: 0,
         });
         Ok(())
     }
@@ -379,13 +384,16 @@ impl Store {
         };
         let start_ns = host.now().mono_ns;
         let slice_ns = running.slice_ns(start_ns, self.telemetry.stats.total_commands);
+        // What writes have copied since the last look.
+        running.push(self.keyspace.take_pieces());
         if slice_ns > 0 {
             let mut go_on = || host.now().mono_ns.saturating_sub(start_ns) < slice_ns;
             running.copied = self.keyspace.copy_slice(&mut go_on);
             self.now = host.now();
             running.last_ns = self.now.mono_ns;
+            let bytes = running.push(self.keyspace.take_pieces());
+            running.largest_step_bytes = running.largest_step_bytes.max(bytes);
         }
-        running.push(self.keyspace.take_pieces());
         if running.copied && self.keyspace.is_frozen() {
             self.keyspace.thaw();
             running.sink.end();
