@@ -6,6 +6,7 @@ mod node;
 
 use node::Node;
 use rustix::process::Signal;
+use std::io::Write;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -85,7 +86,10 @@ fn bash_completes_commands_and_options() {
             "{script}\nCOMP_WORDS=({words}); COMP_CWORD={index}\n\
              _kumi kumi \"${{COMP_WORDS[$COMP_CWORD]}}\" kumi; echo \"${{COMPREPLY[@]}}\""
         );
-        let output = Command::new("bash").args(["--norc", "-c", &line]).output();
+        // As a file: the script is longer than one argument may be.
+        let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
+        file.write_all(line.as_bytes()).expect("a temporary file");
+        let output = Command::new("bash").arg("--norc").arg(file.path()).output();
         String::from_utf8(output.expect("bash is there").stdout).expect("text")
     };
     assert_eq!(complete("kumi comp", 1), "completions\n");

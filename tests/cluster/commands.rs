@@ -291,7 +291,7 @@ fn what_cannot_be_done_is_told_by_an_exit_code() {
         "expected an IP address with or without a port",
     );
     fails(keys, &["up", "--bind", &node], 3, "cannot listen on");
-    fails(keys, &["up", "--name", "Web 1"], 2, "a node's name is");
+    fails(keys, &["up", "--name", "Web 1"], 2, "a name is 1 to 63");
     fails(
         keys,
         &["up", "--seed", "nowhere"],

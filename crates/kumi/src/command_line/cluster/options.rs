@@ -384,7 +384,10 @@ mod tests {
         assert_eq!(given, Ok(Some("web-1".into())));
         let refused = name("cluster up --name Web_1").expect_err("not a name");
         assert!(refused.contains("'Web_1'"), "{refused}");
-        assert!(refused.contains("1 to 63 of a-z"), "{refused}");
+        assert!(
+            refused.contains("a name is 1 to 63 lower-case letters"),
+            "{refused}"
+        );
     }
 
     #[test]
