@@ -324,6 +324,21 @@ fn gen_writes_both_languages_and_check_compares() {
     );
     assert_eq!(desk.read("chat.ts"), "old");
     desk.kumi(&["gen", "chat.kdl", "-l", "cobol"]).code(2);
+    // A folder by its last character.
+    let folder = ["gen", "chat.kdl", "-l", "ts", "--out", "web/src/"];
+    desk.kumi(&[&folder[..], &["--check"]].concat()).code(4);
+    desk.kumi(&folder).code(0);
+    desk.kumi(&[&folder[..], &["--check"]].concat()).code(0);
+    desk.kumi(&[
+        "gen",
+        "chat.kdl",
+        "-l",
+        "ts",
+        "--out",
+        "web/src/chat.ts",
+        "--check",
+    ])
+    .code(0);
     desk.kumi(&["gen", "chat.kdl", "-l", "ts", "--out", "no/such/folder.ts"])
         .code(1);
 }

@@ -85,7 +85,11 @@ fn generate(options: &GenOptions) -> Result<(), Failure> {
     let Some(out) = &options.out else {
         return say(&text);
     };
-    let out = if out.is_dir() {
+    let names_folder = out.as_os_str().as_encoded_bytes().ends_with(b"/");
+    if names_folder && !options.check {
+        fs::create_dir_all(out).map_err(|error| Failure::io("making", out, error))?;
+    }
+    let out = if names_folder || out.is_dir() {
         // Only the last ending goes: `chat.v1.kdl` and `chat.v2.kdl` are two.
         let mut name = options.file.file_stem().unwrap_or_default().to_owned();
         name.push(".");

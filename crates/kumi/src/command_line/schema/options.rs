@@ -75,7 +75,7 @@ pub(super) struct GenOptions {
     /// Which language
     #[arg(short, long, value_enum)]
     pub(super) lang: Language,
-    /// Where to write it: a file, or a folder that exists [default: standard output]
+    /// Where to write it: a file, or a folder; one that ends with / is made if it is missing [default: standard output]
     #[arg(short, long, value_name = "PATH")]
     pub(super) out: Option<PathBuf>,
     /// The path of the runtime's crate in Rust code
