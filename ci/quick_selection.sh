@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# What --quick builds and runs, as arguments of cargo test, one a line: the libraries, the programs, and all integration
+# tests but those that take minutes.
+set -euo pipefail
+printf '%s\n' --workspace --exclude kumi-bench --lib --bins
+cargo metadata --no-deps --locked --format-version 1 | python3 -c '
+import json, sys
+targets = [t for p in json.load(sys.stdin)["packages"] if p["name"] != "kumi-bench" for t in p["targets"]]
+print("\n".join(sorted({t["name"] for t in targets if t["kind"] == ["test"]})))' | while read -r name; do
+    case $name in
+        cluster | examples | muf_cli | net | queues | servers | simulation) ;;
+        *) printf '%s\n' --test "$name" ;;
+    esac
+done
