@@ -84,9 +84,9 @@ fn until<'a>(lines: &mut impl Iterator<Item = (usize, &'a str)>, end: &str) -> S
     taken.flat_map(|(_, line)| [line, "\n"]).collect()
 }
 
-/// The schema at the beginning of the tour: the lines after `$ cat chat.kdl`.
+/// The schema at the beginning of the tour.
 pub(crate) fn schema(tour: &str) -> Option<String> {
-    let (_, rest) = tour.split_once("$ cat chat.kdl\n")?;
-    let (schema, _) = rest.split_once("    $ ")?;
+    let (_, rest) = tour.split_once("```kdl file=chat.kdl\n")?;
+    let (schema, _) = rest.split_once("```")?;
     Some(schema.to_owned())
 }

@@ -13,10 +13,13 @@ use std::process::Command;
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// Pages besides README.md and docs/ whose links are checked.
-const MORE_PAGES: [&str; 5] = [
+const MORE_PAGES: [&str; 8] = [
     "ARCHITECTURE.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
+    "examples/chat/README.md",
+    "README.ja.md",
+    "SECURITY.md",
     "packaging/README.md",
     "workshop/README.md",
 ];
@@ -127,6 +130,36 @@ fn every_block_is_found_and_every_rust_block_compiled() {
     }
 }
 
+/// The lines of all fenced blocks, with the lines that open them.
+fn fenced_lines(text: &str) -> Vec<&str> {
+    let mut fenced = false;
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        let is_fence = line.starts_with("```");
+        fenced ^= is_fence;
+        if fenced || is_fence {
+            lines.push(line);
+        }
+    }
+    lines
+}
+
+#[test]
+fn the_japanese_readme_has_the_commands_of_the_english_one() {
+    let (english, japanese) = (read("README.md"), read("README.ja.md"));
+    assert!(!fenced_lines(&english).is_empty());
+    assert_eq!(fenced_lines(&english), fenced_lines(&japanese));
+    let headings = |text: &str| text.lines().filter(|line| line.starts_with("## ")).count();
+    assert_eq!(headings(&english), headings(&japanese));
+}
+
+#[test]
+fn the_readme_is_at_most_90_lines() {
+    for page in ["README.md", "README.ja.md"] {
+        assert!(read(page).lines().count() <= 90, "{page}");
+    }
+}
+
 /// `[text](page.md#heading)`: the page and the heading exist.
 #[test]
 fn links_between_pages_lead_somewhere() {
@@ -164,10 +197,10 @@ fn slug(line: &str) -> String {
         .collect()
 }
 
-/// The names after the colons of `missing_packages` in test.sh, and the one that it looks for in another way.
+/// The names after the colons of `missing_packages` in ci/packages.sh, and the one that it looks for in another way.
 #[test]
 fn contributors_are_told_which_packages_the_tests_install() {
-    let script = read("test.sh");
+    let script = read("ci/packages.sh");
     let (_, pairs) = script.split_once("for pair in ").expect("the pairs");
     let (pairs, _) = pairs.split_once("; do").expect("their end");
     let packages = pairs
