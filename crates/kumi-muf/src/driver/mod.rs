@@ -71,7 +71,7 @@ pub(crate) async fn start(plan: Plan) -> Result<(Wires, Settings), Error> {
         poll,
         ..
     } = plan;
-    let instance = life().to_string();
+    let instance = life()?.to_string();
     let route = Route {
         trust: plan.trust,
         info: plan.info,
@@ -90,7 +90,7 @@ pub(crate) async fn start(plan: Plan) -> Result<(Wires, Settings), Error> {
         tracing::info!("the server sends no keyspace events; polling");
     }
     let (connection, server) = (connections.state(), connections.server());
-    let seed = getrandom::u64().map_err(|error| Error::Random(error.to_string()))?;
+    let seed = random()?;
     let engine = Engine::new(Start {
         unit,
         instance,
@@ -115,12 +115,14 @@ pub(crate) async fn start(plan: Plan) -> Result<(Wires, Settings), Error> {
 }
 
 /// The life of a unit that starts now, which is its instance.
-fn life() -> Life {
+fn life() -> Result<Life, Error> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     let unix_ms = since.map_or(0, |since| since.as_millis() as u64);
-    // They only have to differ from those of a process of this unit that starts in the same millisecond.
-    let random = getrandom::u64().unwrap_or_else(|_| fastrand::u64(..));
-    Life::new(unix_ms, random)
+    Ok(Life::new(unix_ms, random()?))
+}
+
+fn random() -> Result<u64, Error> {
+    getrandom::u64().map_err(|error| Error::Random(error.to_string()))
 }
 
 #[cfg(test)]
@@ -129,8 +131,8 @@ mod tests {
 
     #[test]
     fn an_instance_is_of_the_form_of_a_node_s_life() {
-        let (node, instance) = (Life::new(1_700_000_000_000, 0), life());
+        let (node, instance) = (Life::new(1_700_000_000_000, 0), life().unwrap());
         assert!(node < instance, "{instance}");
-        assert_ne!(life(), instance);
+        assert_ne!(life().unwrap(), instance);
     }
 }

@@ -7,10 +7,13 @@ use std::path::Path;
 
 /// Crates whose sources, without their tests, may draw from a generator that they are handed or that they seed from the
 /// operating system, and from no other.
-const CRATES: [&str; 8] = [
+const CRATES: [&str; 11] = [
     "kumi",
+    "kumi-cluster",
     "kumi-common",
+    "kumi-jobs",
     "kumi-lua",
+    "kumi-muf",
     "kumi-resp",
     "kumi-schema",
     "kumi-server",
