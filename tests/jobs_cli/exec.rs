@@ -179,6 +179,31 @@ fn nothing_outlives_a_worker_that_is_killed() {
     }
 }
 
+/// As `timeout` does, which signals its child and then its group.
+#[test]
+fn a_signal_that_comes_twice_at_once_is_one() {
+    let server = Server::start();
+    let dir = tempfile::tempdir().expect("a directory");
+    let (pids, go) = (dir.path().join("pids"), dir.path().join("go"));
+    let program = format!(
+        "echo $$ > {}; until [ -e {} ]; do sleep 0.05; done; echo",
+        pids.display(),
+        go.display()
+    );
+    let (mut worker, mut lines) = start(&server, &["--type", "a", "--exec", &program]);
+    let id = server.ok(&["enqueue", "a"]);
+    written(&pids);
+    send("-TERM", worker.0.id());
+    send("-TERM", worker.0.id());
+    let mut line = String::new();
+    lines.read_line(&mut line).expect("text");
+    assert!(line.contains("at most 30s"), "{line}");
+    std::fs::write(&go, "").expect("a file");
+    worker.0.wait().expect("it ends");
+    assert_eq!(server.field(&id, "state"), "succeeded");
+    end(&mut worker.0);
+}
+
 #[test]
 fn a_second_signal_stops_a_worker_at_once() {
     let server = Server::start();

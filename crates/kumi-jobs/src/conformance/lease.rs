@@ -22,6 +22,7 @@ table_of!(
     a_lost_task_comes_back_after_about_a_second,
     an_outage_is_not_charged_to_workers,
     a_lease_ends_where_calls_are_far_apart,
+    a_lease_ends_where_the_queue_is_used_now_and_then,
 );
 
 async fn an_ended_lease_gives_everything_back(f: &Fixture<'_>) {
@@ -356,13 +357,29 @@ async fn an_outage_is_not_charged_to_workers(f: &Fixture<'_>) {
         f.live(2).await;
     }
     alive.succeed(&held).await;
-    // From the end of the second outage on, a lease counts as ever.
-    f.live(12).await;
+    // The time between the outages counts: two seconds then, and two since.
+    f.live(10).await;
     assert_eq!(f.queue.reap().await.expect("the queue answers"), 0);
     assert_eq!(f.state(lost).await, TaskState::Running);
     f.live(1).await;
     assert_eq!(f.queue.reap().await.expect("the queue answers"), 1);
     assert_eq!(f.state(lost).await, TaskState::RetryScheduled);
+}
+
+/// Workers that are started from time to time: the time between them is no outage that revives a lease for ever.
+async fn a_lease_ends_where_the_queue_is_used_now_and_then(f: &Fixture<'_>) {
+    let id = f.simple().await;
+    f.worker(Owner::random()).claim().await;
+    for round in 0..4 {
+        assert_eq!(f.state(id).await, TaskState::Running, "round {round}");
+        f.advance(12).await;
+        f.turn(&[], 0).await;
+        let owners = f.queue.owners().await.expect("the queue answers");
+        assert_eq!(owners.len(), 1, "round {round}");
+        f.live(4).await;
+        f.queue.reap().await.expect("the queue answers");
+    }
+    assert_eq!(f.state(id).await, TaskState::RetryScheduled);
 }
 
 /// Idle workers ask every 5 s: that is no outage for ever.

@@ -484,7 +484,11 @@ impl Log {
             (Some(Switch::Preparing), Some(Ok(next))) => {
                 self.switch = Some(Switch::Prepared(next));
             }
-            (Some(Switch::Preparing), Some(Err(error))) => self.note_failure(&error, now),
+            (Some(Switch::Preparing), Some(Err(error))) => {
+                // The file was not synced then.
+                self.note_failure(&error, now);
+                return Ok(());
+            }
             (Some(switch @ (Switch::Ending(_) | Switch::Naming)), _) => {
                 if let Err(error) = self.advance_switch(switch, done.outcome) {
                     self.fail_switch(store, &error, now);

@@ -318,9 +318,12 @@ impl Log {
         self.retry = Some(Retry { at_ns, wait });
         self.facts.rewrite_failures += 1;
         self.facts.last_rewrite_failed = true;
-        tracing::error!(
-            "Background AOF rewrite terminated with error: {error}. It is tried again in {wait:?}."
-        );
+        match self.wants_base {
+            true => tracing::error!(
+                "Background AOF rewrite terminated with error: {error}. It is tried again in {wait:?}."
+            ),
+            false => tracing::error!("Background AOF rewrite terminated with error: {error}."),
+        }
     }
 
     /// Writes a new base at once if it is time for one. Call it between commands, after `flush`.

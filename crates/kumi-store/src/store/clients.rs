@@ -15,6 +15,8 @@ use std::sync::Arc;
 const UNAUTHENTICATED_OUTPUT_BYTES: u64 = 17 * 1024;
 /// After a line about HTTP in the log, the next one waits for this long.
 const HTTP_LINE_NS: u64 = 60 * 1_000_000_000;
+/// What an argument that is still arriving counts at most: the lengths that all clients announce add up without an overflow.
+const ANNOUNCED_LIMIT_BYTES: usize = 1 << 44;
 
 /// CLIENT PAUSE.
 #[derive(Clone, Copy, Debug)]
@@ -132,7 +134,8 @@ impl Clients {
             let (bytes, announced) = if session.hidden {
                 (0, 0)
             } else {
-                (session.heap_bytes(), session.input.announced)
+                let announced = session.input.announced.min(ANNOUNCED_LIMIT_BYTES);
+                (session.heap_bytes(), announced)
             };
             self.bytes = self.bytes - session.counted_bytes + bytes;
             session.counted_bytes = bytes;

@@ -173,7 +173,7 @@ impl Walk<'_> {
         let Some(last) = last else {
             return Some(all);
         };
-        let tail = list.len().checked_sub(last.tail + 1);
+        let tail = list.len().checked_sub(last.tail.saturating_add(1));
         let hints = [Some(last.head), tail].into_iter().flatten();
         let is_there = |place: &usize| list.get(*place) == Some(&last.id);
         let place = hints

@@ -5,8 +5,8 @@
 //! means that the queue could not be reached, or that nobody holds a task, or that all who did crashed. After such a gap
 //! each lease lasts for its whole length from then on. Where scripts are far apart for another reason, such as idle
 //! workers that ask every 5 s, leases of crashed workers have to end nevertheless: a lease that was extended and not
-//! renewed is extended again only after a gap that is longer than any idle worker's wait, and only if the queue was in use
-//! since. `redis/lua/lib.lua` does the same.
+//! renewed is moved by the length of a later gap, and only if that is longer than any idle worker's wait and the queue was
+//! in use since. The time in which the queue is used counts. `redis/lua/lib.lua` does the same.
 
 use super::super::id::Timestamp;
 use super::Machine;
@@ -18,7 +18,7 @@ const RENEWAL: Duration = Duration::from_secs(1);
 /// The longest silence that is no gap: three renewals.
 const GAP: Duration = Duration::from_secs(3);
 
-/// The shortest gap that extends a lease again.
+/// The shortest gap that moves a lease which was extended before.
 const LONG_GAP: Duration = Duration::from_secs(10);
 
 /// How exact the pulse is.
@@ -31,19 +31,21 @@ impl Machine {
         let is_back = pulse.is_some_and(|pulse| pulse.since(now) > GAP);
         let since = pulse.map(|pulse| now.since(pulse));
         if is_back || since.is_none_or(|since| since > GAP) {
-            // Scripts that ran after a lease was extended show that its worker had the time to renew it.
-            let is_long = since.is_some_and(|since| since > LONG_GAP);
-            let used_at = pulse.filter(|_| is_long);
+            let long = since.filter(|since| *since > LONG_GAP);
             let mut is_extended = false;
             for holder in self.owners.values_mut() {
-                let is_again = holder.extended_at.is_some_and(|extended| {
-                    used_at.is_none_or(|used_at| used_at < extended.after(RENEWAL))
-                });
-                if is_back || !is_again {
+                let begins = match holder.extended_at {
+                    // Scripts that ran after a lease was extended show that its worker had the time to renew it.
+                    Some(extended) if !is_back => long
+                        .filter(|_| pulse.is_some_and(|used_at| used_at >= extended.after(RENEWAL)))
+                        .map(|long| extended.after(long)),
+                    _ => Some(now),
+                };
+                if let Some(begins) = begins {
                     let begun = holder.extended_at.unwrap_or(holder.renewed_at);
-                    holder.lease_end = now.after(holder.lease_end.since(begun));
+                    holder.lease_end = begins.after(holder.lease_end.since(begun));
                     holder.renewed_at = holder.renewed_at.min(now);
-                    holder.extended_at = Some(now);
+                    holder.extended_at = Some(begins);
                     is_extended = true;
                 }
             }

@@ -374,7 +374,8 @@ function operations.owners()
   table.sort(owners)
   for n = 1, math.min(#owners, CHUNK) do
     local owner = owners[n]
-    replies[n] = { owner, ends[owner], call('HGET', P .. 'seen', owner) or ends[owner],
+    local renewed = times_of(call('HGET', P .. 'seen', owner))
+    replies[n] = { owner, ends[owner], renewed and text(renewed) or ends[owner],
       text(call('HLEN', P .. 'run:' .. owner)) }
   end
   return replies

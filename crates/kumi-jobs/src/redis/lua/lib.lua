@@ -157,9 +157,9 @@ local function times_of(seen)
 end
 
 -- After a gap: each lease lasts for its whole length from now, because its worker could not renew it. A lease that was
--- extended and not renewed is extended again only after a long gap, and only if scripts ran since: otherwise the leases of
--- crashed workers would never end in a queue whose scripts are far apart. After a clock that was set back, no lease and
--- no renewal may lie in the future. Answers whether a lease was extended.
+-- extended and not renewed is moved by the length of the gap, and only if that is long and scripts ran since: the time in
+-- which the queue is used counts, so that the leases of crashed workers end also where it is used now and then. After a clock
+-- that was set back, no lease and no renewal may lie in the future. Answers whether a lease was extended.
 local function extend_leases(since)
   local flat, names = call('ZRANGE', P .. 'owners', '0', text(GRACES - 1), 'WITHSCORES'), {}
   for n = 1, #flat, 2 do names[#names + 1] = flat[n] end
@@ -170,12 +170,17 @@ local function extend_leases(since)
     local renewed, extended = times_of(seen[n])
     renewed = renewed or ends
     local is_back = since and since < 0
-    local is_again = extended and not (since and since > LONG_GAP_MS and pulse >= extended + RENEWAL)
-    if is_back or not is_again then
-      leases[#leases + 1] = text(now + math.max(0, ends - (extended or renewed)))
+    local begins
+    if is_back or not extended then
+      begins = now
+    elseif since and since > LONG_GAP_MS and pulse >= extended + RENEWAL then
+      begins = extended + since
+    end
+    if begins then
+      leases[#leases + 1] = text(begins + math.max(0, ends - (extended or renewed)))
       leases[#leases + 1] = name
       times[#times + 1] = name
-      times[#times + 1] = text(math.min(renewed, now)) .. ' ' .. NOW
+      times[#times + 1] = text(math.min(renewed, now)) .. ' ' .. text(begins)
     end
   end
   if #leases == 0 then return false end
@@ -547,7 +552,7 @@ end
 local function promote_from(set, most)
   local due = head(set)
   most = math.min(TURN, budget, most)
-  if not due or due > now or most == 0 then return 0 end
+  if not due or due > now or most <= 0 then return 0 end
   local ids = call('ZRANGEBYSCORE', P .. set, '-inf', NOW, 'LIMIT', '0', most)
   call('ZREM', P .. set, unpack(ids))
   heads[set] = nil

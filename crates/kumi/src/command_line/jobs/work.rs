@@ -68,14 +68,19 @@ pub(super) fn check(options: &WorkOptions) -> Result<(), Failure> {
     }
 }
 
-/// The first word of a shell command, if it is plain: no assignment, quote, expansion or operator is in it.
+/// The first word of a shell command, if it is plain: no assignment, quote, expansion or operator is in it, and it is
+/// neither the name of a function that is defined there nor the number of a descriptor.
 fn first_word(command: &str) -> Option<&str> {
     let command = command.trim_start();
     let end = command
         .find(|c: char| c.is_whitespace() || ";|&<>()".contains(c))
         .unwrap_or(command.len());
-    let word = &command[..end];
-    let is_plain = !word.is_empty() && !word.contains(|c: char| "=$`'\"\\*?[]{}~#!".contains(c));
+    let (word, rest) = command.split_at(end);
+    let is_number = word.chars().all(|c| c.is_ascii_digit());
+    let is_plain = !word.contains(|c: char| "=$`'\"\\*?[]{}~#!".contains(c))
+        && !rest.trim_start().starts_with('(')
+        && !(is_number && rest.starts_with(['<', '>']))
+        && !word.is_empty();
     is_plain.then_some(word)
 }
 
@@ -146,7 +151,10 @@ pub(super) async fn run(jobs: &Jobs, options: WorkOptions) -> Result<(), Failure
     }
 }
 
-/// How many signals to stop have arrived so far.
+/// Signals within this time are one: `timeout` and other wrappers send theirs to the process and to its group.
+const SAME_SIGNAL: Duration = Duration::from_millis(100);
+
+/// How many times a signal to stop has arrived so far.
 fn signals() -> std::io::Result<watch::Receiver<usize>> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -157,6 +165,15 @@ fn signals() -> std::io::Result<watch::Receiver<usize>> {
                 _ = interrupt.recv() => {}
                 _ = terminate.recv() => {}
             }
+            let _ = timeout(SAME_SIGNAL, async {
+                loop {
+                    tokio::select! {
+                        _ = interrupt.recv() => {}
+                        _ = terminate.recv() => {}
+                    }
+                }
+            })
+            .await;
             sender.send_modify(|count| *count += 1);
         }
     });
