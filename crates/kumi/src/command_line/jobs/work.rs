@@ -76,11 +76,10 @@ fn first_word(command: &str) -> Option<&str> {
         .find(|c: char| c.is_whitespace() || ";|&<>()".contains(c))
         .unwrap_or(command.len());
     let (word, rest) = command.split_at(end);
-    let is_number = word.chars().all(|c| c.is_ascii_digit());
-    let is_plain = !word.contains(|c: char| "=$`'\"\\*?[]{}~#!".contains(c))
-        && !rest.trim_start().starts_with('(')
-        && !(is_number && rest.starts_with(['<', '>']))
-        && !word.is_empty();
+    let is_special = |c: char| "=$`'\"\\*?[]{}~#!".contains(c);
+    let is_descriptor = word.chars().all(|c| c.is_ascii_digit()) && rest.starts_with(['<', '>']);
+    let defines = rest.trim_start().starts_with('(');
+    let is_plain = !(word.is_empty() || word.contains(is_special) || is_descriptor || defines);
     is_plain.then_some(word)
 }
 
