@@ -152,20 +152,16 @@ fn a_file_that_is_no_schema_at_all_cannot_be_read() {
     }
 }
 
+/// What the commands of the page print is compared by the test of all shell blocks.
 #[test]
-fn the_session_in_the_tour_is_a_real_one() {
+fn the_schema_of_the_tour_is_formatted() {
     let tour = include_str!("../../docs/schema.md");
-    let session = tour.split("$ cat chat.kdl\n").nth(1).expect("the session");
-    let (schema, rest) = session
-        .split_once("    $ kumi schema check chat.kdl\n")
-        .expect("the command");
-    let schema: String = schema
-        .lines()
-        .map(|line| format!("{}\n", line.strip_prefix("    ").unwrap_or(line)))
-        .collect();
-    let desk = Desk::with(&[("chat.kdl", &schema)]);
-    let said = desk.kumi(&["check", "chat.kdl"]).code(0).out();
-    assert_eq!(rest.lines().next().map(str::trim), said.lines().next());
+    let (_, rest) = tour
+        .split_once("```kdl file=chat.kdl\n")
+        .expect("the schema");
+    let (schema, _) = rest.split_once("```").expect("its end");
+    let desk = Desk::with(&[("chat.kdl", schema)]);
+    desk.kumi(&["check", "chat.kdl"]).code(0);
     desk.kumi(&["fmt", "--check", "chat.kdl"]).code(0);
 }
 

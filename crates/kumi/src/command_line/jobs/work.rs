@@ -394,6 +394,8 @@ mod tests {
         check("A=1 cat", None);
         check("\"$HOME/x\" y", None);
         check("(cd /; ls)", None);
+        check("f() { echo hi; }; f", None);
+        check("2>/dev/null cat", None);
         check("~/bin/x", None);
         check("", None);
     }
