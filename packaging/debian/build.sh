@@ -35,9 +35,9 @@ install -D -m 600 "$here/redis.conf" "$tree/etc/kumi/redis.conf"
 doc=$tree/usr/share/doc/kumi
 (
     cd "$root"
-    for page in README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md LICENSE-* packaging/README.md docs/*.md docs/*/*.md; do
+    for page in README.md README.ja.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE-* packaging/README.md docs/*.md docs/*/*.md; do
         install -D -m 644 "$page" "$doc/$page"
-        sed -Ei 's#\[([^]]*)\]\((workshop|examples)/[^)]*\)#\1#g' "$doc/$page"
+        sed -Ei 's#\[([^]]*)\]\(((\.\./)*)(workshop|examples)/[^)]*\)#\1#g' "$doc/$page"
     done
 )
 {
