@@ -131,7 +131,7 @@ fn a_learner_depends_on_tokio_and_fastrand_only() {
 fn step_7_is_the_session_of_the_documentation() {
     let muf = fs::read_to_string(files::workshop().join("../docs/muf-protocol.md")).expect("docs/muf-protocol.md");
     let guide = fs::read_to_string(files::workshop().join("guide/en/07-muf.md")).expect("the guide");
-    let shown: Vec<&str> = muf.lines().filter_map(|line| line.trim_start().strip_prefix("$ redis-cli ")).collect();
+    let shown: Vec<&str> = muf.lines().filter_map(|line| line.strip_prefix("redis-cli ")).collect();
     let session: Vec<&str> = shown.iter().map(|line| line.split("  ").next().unwrap_or(line).trim_end()).collect();
     assert_eq!(session.len(), 6, "{session:?}");
     for command in session {
