@@ -1,4 +1,4 @@
-//! Random numbers of the operating system: ids, nonces and jitter that nobody can compute from another draw or from the time.
+//! Random numbers of the operating system: ids, nonces and jitter that cannot be computed from another draw or from the time.
 
 /// Bytes that one call to the operating system draws for many ids.
 const BUFFER_BYTES: usize = 1_024;

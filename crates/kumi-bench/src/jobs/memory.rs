@@ -53,7 +53,7 @@ pub(super) fn measure(count: usize) -> Result<Outcome> {
 }
 
 fn queue() -> Jobs {
-    // It keeps 10,000 succeeded tasks for an hour, as every queue that is told nothing else.
+    // It keeps 10,000 succeeded tasks for an hour, the default of every queue.
     Jobs::memory()
 }
 

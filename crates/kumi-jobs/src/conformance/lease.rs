@@ -338,7 +338,7 @@ async fn a_lost_task_comes_back_after_about_a_second(f: &Fixture<'_>) {
     }
 }
 
-/// Nobody could renew a lease while the queue was away.
+/// No worker can renew its lease while the queue was away.
 async fn an_outage_is_not_charged_to_workers(f: &Fixture<'_>) {
     let (alive, crashed) = (f.worker(Owner::random()), f.worker(Owner::random()));
     let mut last_attempt = task();

@@ -11,8 +11,8 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// The version of the format of keys, records and scripts; `FORMAT` of lib.lua and upgrade.lua. Whoever changes the layout
-/// of keys raises all three and gives upgrade.lua the steps from the format before.
+/// The version of the format of keys, records and scripts; `FORMAT` of lib.lua and upgrade.lua. A change of the layout of
+/// keys raises all three and gives upgrade.lua the steps from the format before.
 pub const FORMAT: u32 = 3;
 
 /// The set of all queue names of a server.

@@ -172,7 +172,7 @@ impl Running {
         self.stop.stopping().token().cancel();
     }
 
-    /// Whether it was told to stop.
+    /// Whether a stop was requested.
     pub(super) fn is_stopping(&self) -> bool {
         self.stop.stopping().reason.get().is_some()
     }

@@ -2,7 +2,7 @@
 //! charged to the workers.
 //!
 //! The pulse is when a program last did something. A worker with tasks renews its lease every second, so a longer silence
-//! means that the queue could not be reached, or that nobody holds a task, or that all who did crashed. After such a gap
+//! means that the queue could not be reached, or that no worker holds a task, or that all that did crashed. After such a gap
 //! each lease lasts for its whole length from then on. Where scripts are far apart for another reason, such as idle
 //! workers that ask every 5 s, leases of crashed workers have to end nevertheless: a lease that was extended and not
 //! renewed is moved by the length of a later gap, and only if that is longer than any idle worker's wait and the queue was
