@@ -1,8 +1,5 @@
 //! What holds for all pages.
 
-mod layers;
-mod randomness;
-
 use crate::blocks::{pages, rust_blocks};
 use serde_json::Value;
 use std::collections::BTreeMap;

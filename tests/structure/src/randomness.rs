@@ -1,9 +1,7 @@
 //! Seeds, ids and tokens come from the operating system.
 
-use super::ROOT;
-use super::layers::files;
+use crate::sources::{files, source_folder};
 use std::fs;
-use std::path::Path;
 
 /// Crates whose sources, without their tests, may draw from a generator that they are handed or that they seed from the
 /// operating system, and from no other.
@@ -26,7 +24,7 @@ const CRATES: [&str; 11] = [
 fn no_generator_is_seeded_from_the_time() {
     let mut sources = 0;
     for name in CRATES {
-        let root = Path::new(ROOT).join("crates").join(name).join("src");
+        let root = source_folder(name);
         for file in files(&root) {
             let path = file.strip_prefix(&root).expect("a file of the crate");
             let is_test = path.components().any(|part| {
