@@ -564,8 +564,24 @@ impl Muf {
         }
     }
 
-    /// What a key holds, up to one byte more than the limit; none if it is not there.
+    /// What a key holds, up to one byte more than the limit; none if it is not there. A large value is read once more, on
+    /// the connection for those: other commands do not wait for it.
     pub(crate) async fn read_value(
+        &self,
+        key: String,
+        limit_bytes: usize,
+    ) -> Result<Option<Bytes>, Error> {
+        let inline_bytes = limit_bytes.min(self.inner.settings.inline_limit_bytes);
+        let value = self.read_beginning(key.clone(), inline_bytes).await?;
+        match value {
+            Some(value) if value.len() > inline_bytes && limit_bytes > inline_bytes => {
+                self.read_beginning(key, limit_bytes).await
+            }
+            value => Ok(value),
+        }
+    }
+
+    async fn read_beginning(
         &self,
         key: String,
         limit_bytes: usize,

@@ -207,12 +207,7 @@ pub(crate) enum Purpose {
     /// A swept request was looked at.
     Check { unit: String, id: RequestId },
     /// A watched value was read.
-    WatchRead {
-        watch: u64,
-        key: String,
-        number: u64,
-        sent: Time,
-    },
+    WatchRead(super::watch::Read),
     /// It was asked whether watched keys are still there.
     WatchCheck { watch: u64, keys: Vec<String> },
     /// An owned value's TTL was extended.

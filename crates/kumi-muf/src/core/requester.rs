@@ -75,6 +75,8 @@ struct Call {
     /// A REQ that is found unclaimed is set again from this time on, and this long after that.
     again_at: Time,
     again_ms: u64,
+    /// A large REQ that is to be set again waits for its place.
+    again_waits: bool,
     /// The last look is on its way; the timer is its grace.
     ending: bool,
     /// The one timer that counts.
@@ -175,6 +177,7 @@ impl Requester {
                 empty_seen: false,
                 again_at: now,
                 again_ms: self.settings.look_ms(),
+                again_waits: false,
                 ending: false,
                 timer,
             },
@@ -379,7 +382,9 @@ impl Requester {
                     .req_deadline
                     .is_none_or(|req_deadline| req_deadline > now);
                 match claim {
-                    None if alive && !call.ending && there => self.set_again(call_id, sent, out),
+                    None if alive && !call.ending && there => {
+                        self.set_again(call_id, sent, now, out);
+                    }
                     // One that waits for its place was never there.
                     None if alive && !call.ending && call.sent => self.write(call_id, now, out),
                     _ => {}
@@ -424,6 +429,10 @@ impl Requester {
             return;
         };
         call.writing = true;
+        if std::mem::take(&mut call.again_waits) {
+            // It is written when the place that it waits for is free.
+            return;
+        }
         let is_large = self.settings.is_large(call.spec.payload.len());
         match is_large && !self.writes.is_open() {
             true => self.writes.wait(call_id),
@@ -435,7 +444,11 @@ impl Requester {
     pub(crate) fn written_again(&mut self, now: Time, out: &mut VecDeque<Output>) {
         self.writes.leave();
         while let Some(call_id) = self.writes.next() {
-            self.send(call_id, now, out);
+            let call = self.calls.get_mut(&call_id);
+            match call.is_some_and(|call| std::mem::take(&mut call.again_waits)) {
+                true => self.send_again(call_id, now, out),
+                false => self.send(call_id, now, out),
+            }
         }
     }
 
@@ -482,22 +495,29 @@ impl Requester {
     /// Makes a new event for a REQ that no backend has claimed, for backends that missed the first one or were full.
     /// The pauses double, because backends may still be full. If the request was claimed before, `.tries`
     /// shows the next backend that it may have run. `sent` is when the look was sent: looks are sent a lease apart, while
-    /// their replies may come a little more or less than that apart, and a pause must not miss its look for it.
-    fn set_again(&mut self, call_id: u64, sent: Time, out: &mut VecDeque<Output>) {
-        let Some(call) = self
-            .calls
-            .get_mut(&call_id)
-            .filter(|call| call.again_at <= sent)
-        else {
+    /// their replies may come a little more or less than that apart, and a pause must not miss its look for it. A large REQ
+    /// waits for its place like one that is written: if it were left to a later look, other large requests could keep it
+    /// from being set again for as long as it lives.
+    fn set_again(&mut self, call_id: u64, sent: Time, now: Time, out: &mut VecDeque<Output>) {
+        let is_due = |call: &&mut Call| call.again_at <= sent && !call.again_waits && !call.writing;
+        let Some(call) = self.calls.get_mut(&call_id).filter(is_due) else {
             return;
         };
-        let bulk = self.settings.is_large(call.spec.payload.len());
-        // While large requests wait, a link that is busy is not given the same one twice.
-        if bulk && !self.writes.enter() {
-            return;
-        }
         call.again_at = sent.plus(call.again_ms);
         call.again_ms = call.again_ms.saturating_mul(2);
+        if self.settings.is_large(call.spec.payload.len()) && !self.writes.is_open() {
+            call.again_waits = true;
+            return self.writes.wait(call_id);
+        }
+        self.send_again(call_id, now, out);
+    }
+
+    /// Sets a REQ again that should still be there.
+    fn send_again(&mut self, call_id: u64, now: Time, out: &mut VecDeque<Output>) {
+        let is_alive = |call: &&Call| call.req_deadline.is_none_or(|at| at > now);
+        let Some(call) = self.calls.get(&call_id).filter(is_alive) else {
+            return;
+        };
         let keys = RequestKeys {
             unit: self.unit.as_str(),
             id: &call.spec.id,
@@ -509,6 +529,7 @@ impl Requester {
             value: call.spec.payload.clone(),
         };
         let commands = tries.into_iter().chain([again]).collect();
+        let bulk = self.settings.is_large(call.spec.payload.len()) && self.writes.enter();
         let purpose = match bulk {
             true => Purpose::CallAgain,
             false => Purpose::Note,

@@ -315,15 +315,7 @@ impl Core {
                 self.backend.answer_written(job, bulk, replies, now, out);
             }
             Purpose::Check { unit, id } => self.backend.checked(&unit, &id, replies, now, out),
-            Purpose::WatchRead {
-                watch,
-                key,
-                number,
-                sent,
-            } => {
-                self.watches
-                    .read(watch, &key, number, sent, replies, now, out);
-            }
+            Purpose::WatchRead(read) => self.watches.read(read, replies, now, out),
             Purpose::OwnedRefresh { owned } => self.owner.refreshed(owned, replies, now, out),
             Purpose::OwnedLook { owned } => self.owner.looked(owned, replies, now, out),
             Purpose::OwnedWrite { owned, version } => {

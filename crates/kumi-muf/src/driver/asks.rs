@@ -58,8 +58,10 @@ impl Engine {
                 }
             }
             Ask::Run { commands, reply } => {
+                let limit = self.settings.inline_limit_bytes;
                 let is_large = |command: &Command| match command {
-                    Command::Set { value, .. } => value.len() > self.settings.inline_limit_bytes,
+                    Command::Set { value, .. } => value.len() > limit,
+                    Command::Read { limit_bytes, .. } => *limit_bytes > limit,
                     _ => false,
                 };
                 let bulk = commands.iter().any(is_large);

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use kumi_muf::{Error, Muf, Request};
+use kumi_muf::{Error, KeepEvent, Muf, Request};
 
 use crate::support::{Place, Server, echo};
 
@@ -171,5 +171,43 @@ async fn a_small_call_does_not_wait_for_large_ones() {
         assert!(longest < Duration::from_secs(4), "{longest:?}");
         let failed = large.await.expect("no panic");
         assert!(failed.iter().all(Result::is_ok), "{failed:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_small_call_does_not_wait_for_a_large_kept_value() {
+    for server in Server::each() {
+        let slow = SlowLink::new(&server, 2 * MEGABYTE);
+        let limit_bytes = 8 * MEGABYTE;
+        let back = Muf::builder(&server.url(), "back").payload_limit(limit_bytes);
+        let back = back.connect().await.expect("a unit");
+        back.serve("a.b", echo).await.expect("a service");
+        back.keep("large", vec![1; limit_bytes])
+            .await
+            .expect("kept");
+        let web = Muf::builder(&slow.url, "web").payload_limit(limit_bytes);
+        let web = web.connect().await.expect("a unit");
+        let mut watch = web.watch_keep("back/*").await.expect("a watch");
+        let reader = web.clone();
+        let reads = [
+            tokio::spawn(async move {
+                let value = reader.read_keep("back", "large").await.expect("a value");
+                value.expect("it is kept").bytes().len()
+            }),
+            tokio::spawn(async move {
+                match watch.next().await {
+                    Some(KeepEvent::Value { value, .. }) => value.len(),
+                    other => panic!("{other:?}"),
+                }
+            }),
+        ];
+        // Both take eight seconds together. Behind them, the calls would be answered when both are here.
+        for _ in 0..5 {
+            web.request("a.b", "x").await.expect("an answer");
+        }
+        assert!(!reads.iter().all(tokio::task::JoinHandle::is_finished));
+        for read in reads {
+            assert_eq!(read.await.expect("no panic"), limit_bytes);
+        }
     }
 }

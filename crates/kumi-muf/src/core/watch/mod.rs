@@ -3,7 +3,8 @@
 //! An event of the server only says which key to read, except that it is gone. A value is reported only if it differs
 //! from the last one reported: events and reads use two connections, so two events close together (a refresh and a
 //! change, say) may both find the later value. A value's end is timed here, from its PTTL, and read once more before it
-//! is reported: servers expire keys when they get round to it. Values that the protocol keeps for itself are not shown.
+//! is reported: servers expire keys when they get round to it. A large value is read on the connection for those, after its
+//! beginning among other commands has shown that it is large. Values that the protocol keeps for itself are not shown.
 //!
 //! A snapshot reads no more values than the watcher has room for; the others wait in `unread`. A watcher that was too
 //! slow is shown the keys that are known here, without a search: the subscription told of all others. Only after an
@@ -54,8 +55,9 @@ struct Known {
 #[derive(Debug)]
 struct Watch {
     pattern: KeepPattern,
-    /// How much of a value is read.
+    /// How much of a value is read, and how much of it among other commands.
     limit_bytes: usize,
+    inline_limit_bytes: usize,
     known: HashMap<String, Known>,
     /// The number of the snapshot under way or done.
     snapshot: u64,
@@ -85,24 +87,34 @@ struct Watch {
 }
 
 impl Watch {
-    /// Reads a value and when it ends.
+    /// Reads a value and when it ends: of a large one only the beginning.
     fn read(&mut self, watch: u64, key: &str, now: Time) -> Output {
+        self.read_as(watch, key, now, false)
+    }
+
+    /// The same, or the whole of a large value if `bulk`.
+    fn read_as(&mut self, watch: u64, key: &str, now: Time, bulk: bool) -> Output {
         self.reading += 1;
         self.reads += 1;
+        let limit_bytes = match bulk {
+            true => self.limit_bytes,
+            false => self.limit_bytes.min(self.inline_limit_bytes),
+        };
         let commands = vec![
             Command::Read {
                 key: key.to_owned(),
-                limit_bytes: self.limit_bytes,
+                limit_bytes,
             },
             Command::TimeToLive(key.to_owned()),
         ];
-        let purpose = Purpose::WatchRead {
+        let read = Read {
             watch,
             key: key.to_owned(),
             number: self.reads,
             sent: now,
+            bulk,
         };
-        Output::run(purpose, commands)
+        Output::run_as(Purpose::WatchRead(read), commands, bulk)
     }
 
     /// Reads what waits to be read, as far as there is room for the values.
@@ -129,11 +141,24 @@ impl Watch {
     }
 }
 
+/// A read of a watched value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Read {
+    watch: u64,
+    key: String,
+    /// Reads of one watch are numbered in the order they were sent.
+    number: u64,
+    sent: Time,
+    /// The whole of a large value is read, on the connection for those.
+    bulk: bool,
+}
+
 /// All watches of a unit.
 #[derive(Debug)]
 pub(crate) struct Watches {
-    /// How much is read of a value that is not the protocol's own.
+    /// How much is read of a value that is not the protocol's own, and how much of it among other commands.
     limit_bytes: usize,
+    inline_limit_bytes: usize,
     /// Keys of one EXISTS: on a cluster each is somewhere else.
     check_limit: usize,
     watches: HashMap<u64, Watch>,
@@ -151,6 +176,7 @@ impl Watches {
     pub(crate) fn new(settings: &Settings, rng: fastrand::Rng) -> Self {
         Self {
             limit_bytes: settings.payload_limit_bytes,
+            inline_limit_bytes: settings.inline_limit_bytes,
             check_limit: if settings.cluster { 1 } else { CHECK_LIMIT },
             pause_ms: settings.lease_ms() / 8,
             retry_ms: settings.lease_ms(),
@@ -171,6 +197,7 @@ impl Watches {
         let watch = Watch {
             pattern,
             limit_bytes,
+            inline_limit_bytes: self.inline_limit_bytes,
             known: HashMap::new(),
             snapshot: 0,
             found: None,
@@ -465,25 +492,42 @@ impl Watches {
     }
 
     /// A value was read.
-    #[expect(clippy::too_many_arguments, reason = "they are one reply taken apart")]
     pub(crate) fn read(
         &mut self,
-        watch_id: u64,
-        text: &str,
-        number: u64,
-        sent: Time,
+        read: Read,
         replies: Replies,
         now: Time,
         out: &mut VecDeque<Output>,
     ) {
+        let Read {
+            watch: watch_id,
+            key: text,
+            number,
+            sent,
+            bulk,
+        } = read;
+        let text = &*text;
         let Some(watch) = self.watches.get_mut(&watch_id) else {
             return;
         };
         watch.reading = watch.reading.saturating_sub(1);
+        if bulk && replies.is_err() {
+            // The connection for large values may break alone: then no snapshot follows that would read the value again.
+            let again_at = now.plus(self.retry_ms);
+            self.expiries.insert((again_at, watch_id, text.to_owned()));
+        }
         if let Some((value, ttl)) = replies.ok().and_then(value_and_ttl) {
             if watch.is_outdated(text, number) {
                 watch.read_on(watch_id, now, out);
                 return self.complete_if_done(watch_id, now, out);
+            }
+            let size_bytes = value.as_ref().map_or(0, Bytes::len);
+            if !bulk
+                && watch.limit_bytes > watch.inline_limit_bytes
+                && size_bytes > watch.inline_limit_bytes
+            {
+                out.push_back(watch.read_as(watch_id, text, now, true));
+                return;
             }
             let before = watch.known.remove(text);
             if let Some(at) = before.as_ref().and_then(|known| known.expires) {

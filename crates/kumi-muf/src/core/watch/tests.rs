@@ -1,6 +1,8 @@
 //! What a watcher gets when events and reads overtake each other: they use two connections.
 
 use super::*;
+use crate::core::command::Lost;
+use crate::core::settings::INLINE_LIMIT_BYTES;
 use crate::core::{Core, SearchStep, Settings, Token, UnitName};
 
 const KEY: &str = "MUF/unit/KEEP/status";
@@ -412,4 +414,35 @@ fn a_recheck_waits_for_the_room_of_its_watcher() {
     watching.settle();
     assert_eq!(watching.reads.len(), 3);
     assert!(watching.core.unread_watches().next().is_some());
+}
+
+#[test]
+fn a_large_value_is_read_on_its_own_connection_and_again_if_that_breaks() {
+    let mut watching = Watching::new();
+    let large: &'static str = "x".repeat(INLINE_LIMIT_BYTES + 1).leak();
+    let is_bulk = |watching: &Watching| {
+        let reads: Vec<bool> = watching
+            .reads
+            .iter()
+            .map(|token| matches!(&token.0, Purpose::WatchRead(read) if read.bulk))
+            .collect();
+        assert_eq!(reads.len(), 1);
+        reads[0]
+    };
+    watching.push("set");
+    assert!(!is_bulk(&watching));
+    watching.read(Some(large), -1);
+    assert!(is_bulk(&watching));
+    assert!(watching.reported().is_empty());
+
+    let token = watching.reads.pop_front().expect("a read on its way");
+    watching.core.handle_reply(token, Err(Lost), watching.now);
+    watching.settle();
+    watching.wake();
+    assert!(!is_bulk(&watching));
+    watching.read(Some(large), -1);
+    assert!(is_bulk(&watching));
+    watching.read(Some(large), -1);
+    assert_eq!(watching.reported(), [large]);
+    assert!(watching.reads.is_empty());
 }
