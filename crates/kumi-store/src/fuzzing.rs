@@ -1,13 +1,17 @@
 //! What the fuzz targets call directly. Not part of the public API: nothing here is stable.
 
-use crate::host::Now;
-use crate::rdb::{Compression, RdbError, Reader, Type, Visitor, Writer, decode, write_stream};
-use crate::seeds::Seeds;
-use crate::store::Store;
+use crate::base::lzf;
+use crate::base::seeds::Seeds;
+use crate::config::Config;
+use crate::data::rdb;
+use crate::data::rdb::{
+    Compression, RdbError, Reader, Type, Visitor, Writer, decode, write_stream,
+};
+use crate::engine::host::Now;
+use crate::engine::store::Store;
 use crate::types::list::{List, ListLimits, Side};
 use crate::types::packed::{Elem, Packed, PackedList};
 use crate::types::stream::{Stream, StreamId};
-use crate::{Config, lzf, rdb};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Finishes the payload of a DUMP: appends version and checksum.

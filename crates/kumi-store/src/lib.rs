@@ -2,51 +2,19 @@
 //!
 //! A [`Store`] holds the data and the sessions. The front that runs it owns the [`Outputs`], hands
 //! in requests and clock readings, writes the output and carries out the effects it asks for.
+//!
+//! The layers are folders, in this order: `base`, `types`, `config`, `data`, `engine`, `commands`. One imports only
+//! those before it, and a test holds it to that.
 
-mod acl;
-mod bits;
-mod cmd;
-mod command;
+mod base;
+mod commands;
 pub mod config;
-#[doc(hidden)]
-pub mod crc64;
-mod docs;
-mod error;
-mod extended;
+mod data;
+mod engine;
 #[doc(hidden)]
 pub mod fuzzing;
-mod geo;
-mod glob;
-mod histogram;
-mod host;
-mod hyperloglog;
-mod key_spec;
-mod keyspace;
-mod latency;
-mod lzf;
-mod number;
-mod output;
-mod propagation;
-mod pubsub;
-#[cfg_attr(
-    not(test),
-    allow(
-        dead_code,
-        unused_imports,
-        reason = "parts of it are for files, which are not there yet"
-    )
-)]
-mod rdb;
 #[cfg(test)]
 mod reference;
-mod reply;
-mod script;
-mod seeds;
-mod session;
-mod size_class;
-mod slowlog;
-mod stats;
-mod store;
 #[cfg(test)]
 #[path = "../../../tests/support/mod.rs"]
 mod support;
@@ -58,24 +26,24 @@ mod testing;
 )]
 mod types;
 
+#[doc(hidden)]
+pub use base::crc64;
+pub use base::error::CommandError;
+pub use base::glob::matches as glob_matches;
+pub use base::ids::SessionKey;
+pub use base::seeds::Seeds;
+pub use base::version::{KUMI_VERSION, REDIS_VERSION};
+pub use commands::docs::{command_names, commands_markdown};
 pub use config::Config;
-pub use docs::{command_names, commands_markdown};
-pub use error::CommandError;
-pub use glob::matches as glob_matches;
-pub use host::{ApplyError, Host, HostFacts, LogFacts, Now, RewriteStart, TurnTimes, WriteKeys};
-pub use keyspace::{Garbage, Piece};
-pub use output::Outputs;
-pub use propagation::Writes;
-pub use seeds::Seeds;
-pub use session::{InputUse, Peer, SessionKey};
-pub use store::batch::MAX_BATCH_REQUESTS;
-pub use store::{
+pub use data::keyspace::{Garbage, Piece};
+pub use data::propagation::Writes;
+pub use engine::host::{
+    ApplyError, Host, HostFacts, LogFacts, Now, RewriteStart, TurnTimes, WriteKeys,
+};
+pub use engine::output::Outputs;
+pub use engine::session::{InputUse, Peer};
+pub use engine::store::batch::MAX_BATCH_REQUESTS;
+pub use engine::store::{
     Effect, Flow, LoadError, Loaded, LogProgress, ReplayError, RunningCommand, ShutdownRequest,
     SnapshotEncoder, SnapshotError, SnapshotPurpose, SnapshotSink, Store,
 };
-pub(crate) use store::{ctx, delivery, waiting};
-
-/// The Redis version whose behaviour the commands follow.
-pub const REDIS_VERSION: &str = "7.2.5";
-/// The version of kumi.
-pub const KUMI_VERSION: &str = env!("CARGO_PKG_VERSION");

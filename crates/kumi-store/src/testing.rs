@@ -2,13 +2,14 @@
 
 pub(crate) mod json;
 
+use crate::base::ids::SessionKey;
+use crate::base::seeds::Seeds;
 use crate::config::{Config, Origin};
-use crate::host::{ApplyError, Host, HostFacts, Now, WriteKeys};
-use crate::keyspace::Piece;
-use crate::output::Outputs;
-use crate::seeds::Seeds;
-use crate::session::{Peer, SessionKey};
-use crate::store::{Effect, Flow, SnapshotEncoder, SnapshotPurpose, SnapshotSink, Store};
+use crate::data::keyspace::Piece;
+use crate::engine::host::{ApplyError, Host, HostFacts, Now, WriteKeys};
+use crate::engine::output::Outputs;
+use crate::engine::session::Peer;
+use crate::engine::store::{Effect, Flow, SnapshotEncoder, SnapshotPurpose, SnapshotSink, Store};
 use kumi_resp::{Batch, Decoder, Limits, OwnedArgs, Step};
 use std::collections::VecDeque;
 use std::io;

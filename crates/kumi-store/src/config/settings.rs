@@ -3,6 +3,10 @@
 //! Each field is written by exactly one live row of the directive table. Units are part of the name.
 
 use super::{NotifyFlags, OutputLimits, Value};
+use crate::types::hash::HashLimits;
+use crate::types::list::ListLimits;
+use crate::types::set::SetLimits;
+use crate::types::zset::ZsetLimits;
 
 /// A value that `Debug` does not show.
 #[derive(Clone, PartialEq, Eq)]
@@ -608,6 +612,35 @@ impl Settings {
             pidfile: None,
             dir: Vec::new(),
             tls: TlsSettings::default(),
+        }
+    }
+    /// The limits that decide about the form of a list. An element from `plain_bytes` on is a node of its own.
+    pub(crate) fn list_limits(&self, plain_bytes: usize) -> ListLimits {
+        ListLimits {
+            fill: i32::try_from(self.list_max_listpack_size).unwrap_or(i32::MAX),
+            plain_bytes,
+        }
+    }
+
+    pub(crate) fn set_limits(&self) -> SetLimits {
+        SetLimits {
+            intset_entries: self.set_max_intset_entries,
+            listpack_entries: self.set_max_listpack_entries,
+            listpack_value_bytes: self.set_max_listpack_value_bytes,
+        }
+    }
+
+    pub(crate) fn zset_limits(&self) -> ZsetLimits {
+        ZsetLimits {
+            entries: self.zset_max_listpack_entries,
+            value_bytes: self.zset_max_listpack_value_bytes,
+        }
+    }
+
+    pub(crate) fn hash_limits(&self) -> HashLimits {
+        HashLimits {
+            entries: self.hash_max_listpack_entries,
+            value_bytes: self.hash_max_listpack_value_bytes,
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use super::value::{Reason, Value, memory_text, parse_decimal, parse_memory};
 use super::{NotifyFlags, words};
-use crate::session::Class;
+use crate::base::ids::Class;
 
 /// How many addresses `bind` takes.
 pub(super) const MAX_BIND_ADDRESSES: usize = 16;

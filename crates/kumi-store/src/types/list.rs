@@ -24,7 +24,7 @@ pub(crate) use view::{ListRef, NodeRef};
 use super::packed::{Elem, GappedList, PackedList};
 use super::shared::Shared;
 use super::{Slices, assert_send};
-use crate::size_class::block_bytes;
+use crate::base::size_class::block_bytes;
 use std::collections::VecDeque;
 use view::NodesRef;
 

@@ -21,7 +21,7 @@
 use std::ops::Range;
 
 use self::elem::{back_len, decode, read_back, size, write_back};
-use crate::size_class::block_bytes;
+use crate::base::size_class::block_bytes;
 
 pub(crate) mod elem;
 mod gapped;

@@ -9,7 +9,7 @@ use super::pages::Seed;
 use super::sample::{Selection, draw_distinct, is_sparse};
 use super::table::Table;
 use super::{Members, Slices, Step, listpack_has_room, stays_packed};
-use crate::number;
+use crate::base::number;
 
 /// An `intset` by name stays sorted integers up to this many members, because clients see its order.
 const INTSET_ENTRIES: usize = 8192;

@@ -1,6 +1,6 @@
 //! A block that copies of a collection share, copied when one of them changes it.
 
-use crate::size_class::block_bytes;
+use crate::base::size_class::block_bytes;
 use std::ops::{Deref, DerefMut};
 use triomphe::Arc;
 

@@ -16,7 +16,7 @@
 
 use std::ops::Deref;
 
-use crate::number;
+use crate::base::number;
 
 /// The longest text of a 64-bit integer.
 const LONGEST_INT: usize = 20;

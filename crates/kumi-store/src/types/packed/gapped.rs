@@ -10,7 +10,7 @@
 
 use super::elem::{back_len, write_back};
 use super::{Elem, HEADER, PackedList, PackedListView, View};
-use crate::size_class::block_bytes;
+use crate::base::size_class::block_bytes;
 
 /// A packed block and its gap.
 #[derive(Clone, Debug, Default)]

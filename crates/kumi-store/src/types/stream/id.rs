@@ -1,6 +1,6 @@
 //! The id of an entry: milliseconds and a sequence number, as clients write it and as keys sort.
 
-use crate::number;
+use crate::base::number;
 use std::fmt;
 use std::ops::Deref;
 

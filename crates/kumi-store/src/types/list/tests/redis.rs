@@ -3,7 +3,7 @@
 //! Redis 7.0 has no lists that are called `listpack`, so the list here is a quicklist from its first element on.
 
 use super::*;
-use crate::rdb::{self, Reader, Visitor};
+use crate::data::rdb::{self, Reader, Visitor};
 use crate::reference::Reference;
 use crate::types::stream::Stream;
 

@@ -1,7 +1,7 @@
 //! The same changes on a running redis-server: afterwards its DUMP holds the same nodes, counters and groups.
 
 use super::*;
-use crate::rdb::{self, Reader, Visitor};
+use crate::data::rdb::{self, Reader, Visitor};
 use crate::reference::Reference;
 use crate::support::frame::Frame;
 use std::fmt::Write;

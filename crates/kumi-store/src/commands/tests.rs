@@ -1,0 +1,5 @@
+//! Tests of many commands at once.
+
+mod extremes;
+mod limits;
+mod transcript;

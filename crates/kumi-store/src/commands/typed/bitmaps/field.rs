@@ -1,0 +1,188 @@
+//! BITFIELD and BITFIELD_RO: integers of any width inside a string.
+//!
+//! All operations are read and checked before the first one runs. They run on a copy of the few bytes they touch, so that
+//! a request that changes nothing is no write, however long the string is.
+
+use super::{grow, integer, offset, text};
+use crate::base::bits::{Field, Overflow};
+use crate::base::error::{CommandError, CommandResult};
+use crate::config::NotifyFlags;
+use crate::data::keyspace::Look;
+use crate::engine::store::ctx::Ctx;
+use kumi_resp::Args;
+use std::collections::BTreeMap;
+
+/// A field touches at most this many bytes.
+const WINDOW: usize = 9;
+
+#[derive(Clone, Copy, Debug)]
+struct Operation {
+    field: Field,
+    offset: u64,
+    action: Action,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Action {
+    Get,
+    Set(i64, Overflow),
+    Increment(i64, Overflow),
+}
+
+pub(super) fn bitfield(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let operations = parse(ctx, args)?;
+    let writes = operations
+        .iter()
+        .any(|operation| !matches!(operation.action, Action::Get));
+    if writes {
+        write(ctx, &args[1], &operations)
+    } else {
+        read(ctx, &args[1], &operations)
+    }
+}
+
+pub(super) fn bitfield_ro(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    let operations = parse(ctx, args)?;
+    if operations
+        .iter()
+        .any(|operation| !matches!(operation.action, Action::Get))
+    {
+        return Err(CommandError::fixed(
+            "ERR BITFIELD_RO only supports the GET subcommand",
+        ));
+    }
+    read(ctx, &args[1], &operations)
+}
+
+fn parse(ctx: &Ctx<'_>, args: Args<'_>) -> Result<Vec<Operation>, CommandError> {
+    let mut operations = Vec::new();
+    let mut overflow = Overflow::Wrap;
+    let mut at = 2;
+    while at < args.len() {
+        let left = args.len() - at - 1;
+        let is = |word: &[u8]| args[at].eq_ignore_ascii_case(word);
+        if is(b"overflow") && left >= 1 {
+            overflow = match args[at + 1].to_ascii_lowercase().as_slice() {
+                b"wrap" => Overflow::Wrap,
+                b"sat" => Overflow::Sat,
+                b"fail" => Overflow::Fail,
+                _ => {
+                    return Err(CommandError::fixed("ERR Invalid OVERFLOW type specified"));
+                }
+            };
+            at += 2;
+            continue;
+        }
+        let operands = match () {
+            () if is(b"get") && left >= 2 => 2,
+            () if (is(b"set") || is(b"incrby")) && left >= 3 => 3,
+            () => return Err(CommandError::SYNTAX),
+        };
+        let field = Field::parse(&args[at + 1]).ok_or(CommandError::fixed(
+            "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is.",
+        ))?;
+        let offset = offset(ctx, &args[at + 2], Some(field.bits()))?;
+        let action = match operands {
+            2 => Action::Get,
+            _ if is(b"set") => Action::Set(integer(&args[at + 3])?, overflow),
+            _ => Action::Increment(integer(&args[at + 3])?, overflow),
+        };
+        operations.push(Operation {
+            field,
+            offset,
+            action,
+        });
+        at += 1 + operands;
+    }
+    Ok(operations)
+}
+
+fn read(ctx: &mut Ctx<'_>, key: &[u8], operations: &[Operation]) -> CommandResult {
+    let (mut keys, reply) = ctx.keys_and_reply();
+    let bytes = text(keys.read(key)?);
+    reply.array(operations.len());
+    for operation in operations {
+        reply.integer(operation.field.read(&bytes, operation.offset));
+    }
+    Ok(())
+}
+
+fn write(ctx: &mut Ctx<'_>, key: &[u8], operations: &[Operation]) -> CommandResult {
+    // The string reaches to the last field that is written, also if that write fails.
+    let end = operations
+        .iter()
+        .filter(|operation| !matches!(operation.action, Action::Get))
+        .map(|operation| (operation.offset + u64::from(operation.field.bits()) - 1) / 8 + 1)
+        .max()
+        .unwrap_or(0) as usize;
+    let mut keys = ctx.keys();
+    let mut answers = Vec::with_capacity(operations.len());
+    let mut changed = BTreeMap::new();
+    let (len, changes) = {
+        let old = text(keys.string(key, Look::Write)?);
+        let grows = old.len() < end;
+        let mut changes = 0;
+        for operation in operations {
+            let (answer, stored) = run(operation, &old, &mut changed);
+            answers.push(answer);
+            changes += usize::from(stored.is_some_and(|differs| differs || grows));
+        }
+        (old.len(), changes)
+    };
+    if changes > 0 || len < end {
+        keys.edit_bytes(key, len.max(end), |bytes| {
+            grow(bytes, end);
+            for (&at, &byte) in &changed {
+                bytes[at] = byte;
+            }
+        })?;
+    } else {
+        keys.make_raw(key);
+    }
+    if changes > 0 {
+        keys.notify(NotifyFlags::STRING, "setbit", key);
+        ctx.dirty(changes);
+    }
+    ctx.reply.array(answers.len());
+    for answer in answers {
+        match answer {
+            Some(value) => ctx.reply.integer(value),
+            None => ctx.reply.null(),
+        }
+    }
+    Ok(())
+}
+
+/// Runs one operation: what it answers, and, if it stored something, whether that differs from what was there.
+fn run(
+    operation: &Operation,
+    old: &[u8],
+    changed: &mut BTreeMap<usize, u8>,
+) -> (Option<i64>, Option<bool>) {
+    let Operation { field, offset, .. } = *operation;
+    let (first, shift) = ((offset / 8) as usize, offset % 8);
+    let mut window = [0; WINDOW];
+    for (index, byte) in window.iter_mut().enumerate() {
+        let at = first + index;
+        let known = changed.get(&at).or(old.get(at));
+        *byte = known.copied().unwrap_or(0);
+    }
+    let before = field.read(&window, shift);
+    let (answer, new) = match operation.action {
+        Action::Get => return (Some(before), None),
+        Action::Set(value, overflow) => (before, field.fit(value, overflow)),
+        Action::Increment(by, overflow) => {
+            let sum = field.add(before, by, overflow);
+            (sum.unwrap_or(before), sum)
+        }
+    };
+    let Some(new) = new else {
+        return (None, None);
+    };
+    field.write(&mut window, shift, new);
+    let touched = (shift as usize + field.bits() as usize).div_ceil(8);
+    for (index, &byte) in window.iter().take(touched).enumerate() {
+        changed.insert(first + index, byte);
+    }
+    (Some(answer), Some(new != before))
+}

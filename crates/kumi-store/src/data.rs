@@ -1,0 +1,15 @@
+//! The data: keys with their values, deadlines and watchers; their form in files; the record of writes.
+//!
+//! Imports `base`, `types` and `config`. It knows no commands and no sessions but their ids.
+
+pub(crate) mod keyspace;
+pub(crate) mod propagation;
+#[cfg_attr(
+    not(test),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "parts of it are for files, which are not there yet"
+    )
+)]
+pub(crate) mod rdb;
