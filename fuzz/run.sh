@@ -13,7 +13,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 
 readonly HOST=x86_64-unknown-linux-gnu
 targets=()
-for file in targets/*.rs; do
+for file in src/targets/*.rs; do
     targets+=("$(basename "$file" .rs)")
 done
 if [[ ${1-} == --list ]]; then
@@ -46,10 +46,10 @@ for target in "${targets[@]}"; do
     corpus=corpus/$target
     mkdir -p "$corpus" "artifacts/$target"
     if [[ $seconds -eq 0 ]]; then
-        "$BUILT/$target" "$@"
+        KUMI_FUZZ_TARGET=$target "$BUILT/fuzz" "$@"
         continue
     fi
     "$BUILT/seeds" "$target" "$corpus" "corpus/$target.dict"
-    "$BUILT/$target" "$corpus" -dict="corpus/$target.dict" -artifact_prefix="artifacts/$target/" \
+    KUMI_FUZZ_TARGET=$target "$BUILT/fuzz" "$corpus" -dict="corpus/$target.dict" -artifact_prefix="artifacts/$target/" \
         -max_total_time="$seconds" -max_len=4096 -timeout=20 -rss_limit_mb=2048 -print_final_stats=1 "$@"
 done

@@ -1,9 +1,7 @@
 //! Any bytes, cut anywhere: frames read from the whole stream and from pieces of it are the same.
-#![no_main]
 
 use bytes::Bytes;
 use kumi_unison::{FrameReader, PacketHeader, ProtocolMessage};
-use libfuzzer_sys::fuzz_target;
 
 /// What became of a stream of bytes.
 #[derive(Debug, PartialEq)]
@@ -13,7 +11,8 @@ struct Outcome {
     legacy: bool,
 }
 
-fuzz_target!(|input: &[u8]| {
+/// Runs one input.
+pub fn run(input: &[u8]) {
     // The first two bytes choose the form and the cuts, the rest is the stream.
     let [choice, seed, stream @ ..] = input else {
         return;
@@ -30,7 +29,7 @@ fuzz_target!(|input: &[u8]| {
     for (header, body) in &whole.packets {
         let _ = ProtocolMessage::decode(header, body);
     }
-});
+}
 
 /// Reads a stream that arrives in pieces, as a channel would.
 fn read(stream: &[u8], detect: bool, mut piece: impl FnMut() -> usize) -> Outcome {

@@ -1,8 +1,6 @@
 //! Any bytes, cut anywhere: requests decoded from the whole buffer and from pieces of it are the same.
-#![no_main]
 
 use kumi_resp::{Decoder, Limits, OwnedArgs, Step};
-use libfuzzer_sys::fuzz_target;
 
 /// Low, so that a short input can exceed them.
 const SMALL: Limits = Limits {
@@ -21,7 +19,8 @@ struct Outcome {
     left: usize,
 }
 
-fuzz_target!(|input: &[u8]| {
+/// Runs one input.
+pub fn run(input: &[u8]) {
     // The first two bytes choose the limits and the cuts, the rest is the stream.
     let [choice, seed, stream @ ..] = input else {
         return;
@@ -40,7 +39,7 @@ fuzz_target!(|input: &[u8]| {
     let pieces = decode(stream, &limits, || rng.usize(1..16));
     agree(&whole, &bytewise);
     agree(&bytewise, &pieces);
-});
+}
 
 /// An error may be noticed before the bytes behind it came, so what is left then differs.
 #[track_caller]

@@ -1,11 +1,10 @@
 //! Any value behind a right footer, and the inside of each packed format: it is refused, or it can be read by every
 //! command of its type, written and read again.
-#![no_main]
 
-use kumi_fuzz::{packed_payload, read_restored};
-use libfuzzer_sys::fuzz_target;
+use crate::{packed_payload, read_restored};
 
-fuzz_target!(|value: &[u8]| {
+/// Runs one input.
+pub fn run(value: &[u8]) {
     // As it is: the footer is judged.
     kumi_store::fuzzing::restore(value);
     // With a footer of its own: the value is judged.
@@ -21,4 +20,4 @@ fuzz_target!(|value: &[u8]| {
             read_restored(&payload);
         }
     }
-});
+}

@@ -2,16 +2,15 @@
 //! it without breaking a promise: no panic, nothing past a limit, no illegal step of any member.
 //!
 //! The input is a sequence of (length as two bytes, time to pass as one byte, message).
-#![no_main]
 
 use kumi_cluster::{
     Authority, ClusterEvent, Envelope, LocalNode, MemberMetadata, MembershipRuntime,
     MembershipRuntimeConfig, TimerInstant,
 };
-use libfuzzer_sys::fuzz_target;
 use std::time::Duration;
 
-fuzz_target!(|input: &[u8]| {
+/// Runs one input.
+pub fn run(input: &[u8]) {
     let peer = Authority::new("peer:1").expect("valid");
     let mut now = TimerInstant::from_millis(1);
     let mut node = node(now);
@@ -40,7 +39,7 @@ fuzz_target!(|input: &[u8]| {
         now = now.max(at);
         check(&mut node, now);
     }
-});
+}
 
 fn node(now: TimerInstant) -> MembershipRuntime {
     let mut config = MembershipRuntimeConfig::local();

@@ -1,13 +1,12 @@
 //! Any text as a schema: it is read or refused with places that exist. What was read survives being formatted, and
 //! becomes Rust, TypeScript and a page.
-#![no_main]
 
 use kumi_schema::{Diagnostics, Difference, MemoryLoader, RustOptions, Schema, format};
-use libfuzzer_sys::fuzz_target;
 
 const NAME: &str = "fuzz.kdl";
 
-fuzz_target!(|bytes: &[u8]| {
+/// Runs one input.
+pub fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
     };
@@ -43,7 +42,7 @@ fuzz_target!(|bytes: &[u8]| {
         (Err(before), Err(after)) => assert_eq!(before.len(), after.len(), "{before}\n\n{after}"),
         (before, after) => panic!("formatting changed the verdict: {before:?} {after:?}"),
     }
-});
+}
 
 /// Imports find a file that imports itself, one that imports the root, one with types, or nothing.
 fn load(text: &str) -> Result<Schema, Diagnostics> {

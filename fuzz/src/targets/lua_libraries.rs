@@ -1,9 +1,7 @@
 //! Any bytes for the libraries that read binary or text formats: cjson, cmsgpack, struct and patterns. The first byte
 //! chooses the library; what was read is written again.
-#![no_main]
 
 use kumi_lua::{Limits, Lua};
-use libfuzzer_sys::fuzz_target;
 
 const PROGRAMS: [&[u8]; 4] = [
     b"local s = ... local v = cjson.decode(s) pcall(cjson.decode, cjson.encode(v))",
@@ -31,7 +29,8 @@ impl kumi_lua::Host for Budget {
     }
 }
 
-fuzz_target!(|bytes: &[u8]| {
+/// Runs one input.
+pub fn run(bytes: &[u8]) {
     let Some((first, rest)) = bytes.split_first() else {
         return;
     };
@@ -45,4 +44,4 @@ fuzz_target!(|bytes: &[u8]| {
     let script = lua.load("@user_script", program).expect("it compiles");
     let input = lua.string(rest);
     let _ = lua.call(&mut Budget(100), &script, &[input]);
-});
+}

@@ -1,12 +1,11 @@
 //! Any bytes as a file of an append-only file: they are loaded up to a place or refused, and what was good is good again.
-#![no_main]
 
 use kumi_server::fuzzing::scan_bytes;
-use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| {
+/// Runs one input.
+pub fn run(bytes: &[u8]) {
     if let Some(good) = scan_bytes(bytes) {
         let good = usize::try_from(good).expect("it is in memory");
         assert_eq!(scan_bytes(&bytes[..good]), Some(good as u64));
     }
-});
+}

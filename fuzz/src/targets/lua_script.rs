@@ -1,9 +1,7 @@
 //! Any text as a script: it compiles or is refused with a message, and what compiles runs within its budget, its memory
 //! limit and a small stack.
-#![no_main]
 
 use kumi_lua::{Call, Error, Host, Limits, Lua};
-use libfuzzer_sys::fuzz_target;
 
 /// Ends a script after a number of hooks.
 struct Budget(u32);
@@ -19,7 +17,8 @@ impl Host for Budget {
     }
 }
 
-fuzz_target!(|source: &[u8]| {
+/// Runs one input.
+pub fn run(source: &[u8]) {
     let mut limits = Limits::default();
     limits.memory_bytes = 32 << 20;
     limits.hook_interval = 1000;
@@ -37,4 +36,4 @@ fuzz_target!(|source: &[u8]| {
         }
         Err(error) => assert!(!error.message.is_empty()),
     }
-});
+}

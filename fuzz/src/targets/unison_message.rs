@@ -1,11 +1,10 @@
 //! Any bytes as the archive of a message: refused or understood, whatever their alignment, and never a panic.
-#![no_main]
 
 use bytes::Bytes;
 use kumi_unison::ProtocolMessage;
-use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|input: &[u8]| {
+/// Runs one input.
+pub fn run(input: &[u8]) {
     let archive = Bytes::copy_from_slice(input);
     let read = ProtocolMessage::from_archive(&archive);
     let mut shifted = vec![0];
@@ -16,4 +15,4 @@ fuzz_target!(|input: &[u8]| {
         let again = message.to_archive().expect("it was an archive");
         assert_eq!(ProtocolMessage::from_archive(&again), Ok(message));
     }
-});
+}

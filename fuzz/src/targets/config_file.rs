@@ -1,13 +1,12 @@
 //! Any text as a configuration file: it is loaded or refused with a line that exists, and what was loaded survives
 //! being written and read again.
-#![no_main]
 
 use kumi_store::config::{Config, LoadError, Source, rewrite};
-use libfuzzer_sys::fuzz_target;
 
 const NAME: &str = "fuzz.conf";
 
-fuzz_target!(|text: &[u8]| {
+/// Runs one input.
+pub fn run(text: &[u8]) {
     let mut config = Config::new();
     if let Err(error) = load(&mut config, text) {
         let lines = text.split(|&byte| byte == b'\n').count();
@@ -36,7 +35,7 @@ fuzz_target!(|text: &[u8]| {
         rewrite(&rewritten, &again),
         "rewriting changes what it wrote"
     );
-});
+}
 
 /// Includes find a file that includes itself, or nothing.
 fn load(config: &mut Config, text: &[u8]) -> Result<(), LoadError> {
