@@ -164,3 +164,59 @@ fn flushall_and_shutdown_do_not_wait_for_a_snapshot() {
         "{waited:?}"
     );
 }
+
+/// A server that prepares a rewrite on a slow disk, and a client.
+fn preparing_rewrite(sync_ms: u32) -> (Process, Client<UnixStream>) {
+    let server = start(
+        binary(),
+        sync_ms,
+        &["--save", "", "--appendonly", "yes", "--appendfsync", "no"],
+    );
+    let mut client = server.connect();
+    assert_eq!(client.line("SET a 1"), "OK");
+    let reply = client.line("BGREWRITEAOF");
+    assert_eq!(reply, "Background append only file rewriting started");
+    // The new increment is made, and is being synced.
+    let next = server.dir.path().join("appendonlydir");
+    let next = next.join("appendonly.aof.2.incr.aof");
+    eventually(|| next.exists(), |&exists| exists);
+    (server, client)
+}
+
+#[test]
+fn the_end_of_the_append_only_file_does_not_wait_for_a_rewrite_that_is_prepared() {
+    const SYNC_MS: u32 = 2_000;
+    /// What is synced at the end is the file itself. A rewrite would sync four times more.
+    const LIMIT: Duration = Duration::from_millis(3 * SYNC_MS as u64);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (mut server, mut client) = preparing_rewrite(SYNC_MS);
+            let sent = Instant::now();
+            client.send(request(&["SHUTDOWN"]));
+            assert!(server.wait().success());
+            let waited = sent.elapsed();
+            assert!(waited < LIMIT, "SHUTDOWN: {waited:?}");
+        });
+        scope.spawn(|| {
+            let (server, mut client) = preparing_rewrite(SYNC_MS);
+            let sent = Instant::now();
+            assert_eq!(client.line("CONFIG SET appendonly no"), "OK");
+            assert_eq!(client.line("PING"), "PONG");
+            let waited = sent.elapsed();
+            assert!(waited < LIMIT, "appendonly no: {waited:?}");
+            // It can begin again, with everything.
+            assert_eq!(client.line("CONFIG SET appendonly yes"), "OK");
+            eventually(
+                || client.line("INFO persistence"),
+                |info| {
+                    info.contains("aof_rewrite_in_progress:0")
+                        && info.contains("aof_rewrite_scheduled:0")
+                        && info.contains("aof_last_bgrewrite_status:ok")
+                },
+            );
+            let checked = kumi_server::check_aof(&server.dir.path().join("appendonlydir"), false);
+            let checked = checked.unwrap();
+            assert!(checked.valid, "{checked:?}");
+        });
+    });
+}

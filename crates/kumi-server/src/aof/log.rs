@@ -22,6 +22,7 @@ use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// `everysec` syncs this often.
@@ -66,7 +67,7 @@ impl Policy {
 pub(crate) struct Log {
     pub(super) place: Place,
     /// Held against other servers; none in tests without a disk.
-    _lock: Option<File>,
+    pub(super) lock: Option<Arc<File>>,
     pub(super) manifest: Manifest,
     /// The number of the last increment before this log began.
     pub(super) last_increment: u64,
@@ -169,7 +170,7 @@ impl Log {
         };
         let mut log = Self {
             place: start.place,
-            _lock: start.lock,
+            lock: start.lock.map(Arc::new),
             manifest: start.manifest,
             last_increment: start.last_increment,
             left: Vec::new(),
@@ -481,10 +482,10 @@ impl Log {
             return Ok(());
         };
         match (self.switch.take(), done.next) {
-            (Some(Switch::Preparing), Some(Ok(next))) => {
+            (Some(Switch::Preparing { .. }), Some(Ok(next))) => {
                 self.switch = Some(Switch::Prepared(next));
             }
-            (Some(Switch::Preparing), Some(Err(error))) => {
+            (Some(Switch::Preparing { .. }), Some(Err(error))) => {
                 // The file was not synced then.
                 self.note_failure(&error, now);
                 return Ok(());
@@ -558,7 +559,7 @@ impl Log {
     /// The increment may still be there.
     pub(crate) fn close_base(&mut self, store: &mut Store) -> io::Result<()> {
         // Its result says something about the increment only.
-        let _ = self.leave_switch();
+        let _ = self.end_switch();
         self.take_writes(store);
         self.drop_waiting();
         self.appender = None;
@@ -570,7 +571,12 @@ impl Log {
         Ok(())
     }
 
-    /// Writes what waits, and marks the end.
+    /// After the end, the thread that makes something for a rewrite which was given up. The directory is locked until it ends.
+    pub(crate) fn take_thread(&mut self) -> Option<JoinHandle<()>> {
+        self.syncer.leave()
+    }
+
+    /// Writes what waits, and marks the end. A rewrite that is being prepared is given up.
     ///
     /// # Errors
     /// Writes may be missing in the file.

@@ -371,7 +371,7 @@ impl Log {
     /// Writes all data as a new base and begins a new increment. The old files are used until the manifest names the
     /// new ones. Nothing else is done meanwhile: this is for the start of a server.
     fn write_base(&mut self, store: &mut Store) -> io::Result<()> {
-        if let Err(error) = self.leave_switch() {
+        if let Err(error) = self.end_switch() {
             // The old increment is not trusted any more. The new base has its data.
             tracing::error!("Error syncing the AOF file: {error}");
             self.appender = None;

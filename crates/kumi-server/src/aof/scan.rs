@@ -148,7 +148,7 @@ impl<'s> Scanner<'s> {
                 }
                 Element::More => self.more()?,
                 Element::Endless => self.endless()?,
-                Element::Bad(reason) => self.bad(reason)?,
+                Element::Bad(flaw) => self.bad(flaw.reason)?,
             }
         }
         // What is before the end, or before what is cut off.
@@ -357,7 +357,7 @@ impl<'s> Scanner<'s> {
             reason,
         };
         match question.judge()? {
-            Verdict::Damaged(reason) => Err(ScanError::Damaged { at, reason }),
+            Verdict::Damaged { at, reason } => Err(ScanError::Damaged { at, reason }),
             Verdict::Cut(reason) => {
                 self.ended = true;
                 self.cut_off(reason);

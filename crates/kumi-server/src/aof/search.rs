@@ -24,7 +24,9 @@ pub(super) struct Found {
     pub(super) synced: bool,
     /// The mark of the group that begins at the place is there.
     pub(super) own_mark: bool,
-    /// Two marks fit the bytes before them with one seed, which is not that of the file.
+    /// Marks fit the bytes before them with another seed than that of the file: two marks with the same one, or the mark of
+    /// the group that begins at the place with a seed that differs in one digit. A change in the first eight bytes of that
+    /// group looks the same.
     pub(super) other_seed: bool,
 }
 
@@ -148,27 +150,42 @@ impl GroupSearch {
         let Some(at) = self.taken.checked_sub(len) else {
             return;
         };
-        if at == 0 {
+        let (start_crc, synced) = if at == 0 {
             self.found.own_mark = true;
-            return;
-        }
-        let Ok(index) = self.starts.binary_search_by_key(&at, |start| start.at) else {
-            return;
+            (0, 0)
+        } else {
+            let Ok(index) = self.starts.binary_search_by_key(&at, |start| start.at) else {
+                return;
+            };
+            (self.starts[index].crc, self.starts[index].synced)
         };
-        let start = self.starts[index];
         // What the seed has become behind the group, if the bytes are those that were written.
-        let seed = crc ^ self.crc ^ self.zeros.behind(start.crc, len);
-        if seed == self.zeros.behind(self.seed, len) {
+        let seed = crc ^ self.crc ^ self.zeros.behind(start_crc, len);
+        let of_file = self.zeros.behind(self.seed, len);
+        if at == 0 {
+            self.found.other_seed |= self.differs_in_a_digit(of_file ^ seed, len);
+        } else if seed == of_file {
             let position = self.position + at;
             self.found.first.get_or_insert(position);
-            self.found.synced |= start.synced > self.position;
-        } else if let Some((before_len, before_seed)) = self.trace.replace((len, seed)) {
+            self.found.synced |= synced > self.position;
+            return;
+        }
+        if let Some((before_len, before_seed)) = self.trace.replace((len, seed)) {
             let ((short, one), (long, other)) = match before_len <= len {
                 true => ((before_len, before_seed), (len, seed)),
                 false => ((len, seed), (before_len, before_seed)),
             };
             self.found.other_seed |= self.zeros.behind(one, long - short) == other;
         }
+    }
+
+    /// Whether two seeds differ in one hexadecimal digit. `difference` is what has become of their difference behind `len`
+    /// bytes.
+    fn differs_in_a_digit(&mut self, difference: u64, len: u64) -> bool {
+        (0..64).step_by(4).any(|digit| {
+            let mut differences = (1..16).map(|change: u64| change << digit);
+            differences.any(|change| self.zeros.behind(change, len) == difference)
+        })
     }
 
     fn take(&mut self, bytes: &[u8]) {
@@ -270,7 +287,7 @@ mod tests {
                 ..Found::default()
             }
         );
-        bytes[3] ^= 1;
+        bytes[10] ^= 1;
         bytes.extend_from_slice(&group);
         let expected = Found {
             first: Some(5 + group.len() as u64),

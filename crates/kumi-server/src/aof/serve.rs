@@ -16,6 +16,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// How often loading says in the log how far it is.
@@ -38,6 +39,8 @@ pub(crate) struct LogState {
     last_increment: u64,
     /// What INFO shows of logs that have ended.
     past: LogFacts,
+    /// The thread of a log that has ended, if it had to give up something that it made.
+    thread: Option<JoinHandle<()>>,
     /// How the snapshot of a rewrite ended, until the end of the turn.
     ended: Option<io::Result<()>>,
     /// Held on the directory of the RDB file, so that another server there can be warned.
@@ -66,6 +69,15 @@ impl LogState {
         self.past.last_rewrite_s = facts.last_rewrite_s;
         self.past.rewrites = facts.rewrites;
         self.past.delayed_fsyncs = facts.delayed_fsyncs;
+    }
+
+    /// Waits until the thread of the last log has ended: it holds the lock of the directory, and may use its names.
+    fn wait_for_thread(&mut self) {
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the thread that syncs the append-only file panicked");
+        }
     }
 }
 
@@ -387,6 +399,7 @@ impl Front {
             self.log.last_increment = last_increment;
             log.close(engine.store)
         };
+        self.log.thread = log.take_thread();
         engine.store.listen_to_writes(false);
         engine.store.refuse_writes(None);
         engine.store.note_log(false, 0, engine.outputs);
@@ -440,6 +453,7 @@ impl Front {
             let reason = "this server keeps its data in memory only";
             return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
         }
+        self.log.wait_for_thread();
         let place = Place::of(settings, Arc::new(Disk));
         place.make_directory()?;
         let lock = place::lock(&place.directory)?;
@@ -495,6 +509,7 @@ impl Front {
                 (place, manifest, None)
             }
             None => {
+                self.log.wait_for_thread();
                 let place = Place::of(store.config().settings(), Arc::new(Disk));
                 let lock = place::lock(&place.directory);
                 let manifest = lock.and_then(|lock| Ok((place.manifest()?, lock)));

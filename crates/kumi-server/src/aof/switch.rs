@@ -25,10 +25,11 @@ use super::place::Place;
 use super::sync::{Job, Work};
 use kumi_store::config::Fsync;
 use kumi_store::{Now, SnapshotPurpose, Store};
+use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 /// The engine's thread waits this long for the end of the old increment, so that with a healthy disk no acknowledged
@@ -38,8 +39,11 @@ const BRIEF_WAIT: Duration = Duration::from_millis(50);
 /// How far the switch to a new increment is.
 #[derive(Debug)]
 pub(super) enum Switch {
-    /// The thread makes the new increment and the manifest.
-    Preparing,
+    /// The thread makes the new increment, which has this path, and the manifest.
+    Preparing {
+        path: PathBuf,
+        progress: Arc<Progress>,
+    },
     /// Both are there. A snapshot may begin.
     Prepared(Box<Next>),
     /// The snapshot has begun. The thread syncs the end of the old increment, and writes wait in memory.
@@ -60,10 +64,45 @@ pub(crate) struct Next {
     fresh: bool,
 }
 
+/// How far the thread is with a [`Prepare`]. It is made until one side wins: the thread that goes on to sync the old increment, or
+/// the engine's thread that gives the rewrite up.
+#[derive(Debug, Default)]
+pub(super) struct Progress(AtomicU8);
+
+const MAKING: u8 = 0;
+const SYNCING: u8 = 1;
+const GIVEN_UP: u8 = 2;
+
+impl Progress {
+    /// Moves on from `MAKING`; says whether it was there.
+    fn leave_making(&self, next: u8) -> bool {
+        let order = Ordering::AcqRel;
+        self.0
+            .compare_exchange(MAKING, next, order, Ordering::Acquire)
+            .is_ok()
+    }
+
+    /// # Errors
+    /// The rewrite was given up.
+    fn check(&self) -> io::Result<()> {
+        match self.0.load(Ordering::Acquire) {
+            GIVEN_UP => Err(io::Error::new(
+                io::ErrorKind::Interrupted,
+                "the rewrite was given up",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Makes a [`Next`].
 #[derive(Debug)]
 pub(crate) struct Prepare {
     place: Place,
+    /// Keeps other servers away from the directory until this has ended.
+    lock: Option<Arc<File>>,
+    progress: Arc<Progress>,
+    path: PathBuf,
     part: Part,
     manifest: Manifest,
     /// The old increment, if there is one.
@@ -75,11 +114,22 @@ pub(crate) struct Prepare {
 }
 
 impl Prepare {
-    /// Makes the increment, then syncs the old one: whether that worked is the first result. If no increment can be made,
-    /// the old one is left alone.
+    /// Makes the increment, then syncs the old one: whether that worked is the first result. If no increment can be made, or
+    /// if the rewrite is given up before that, the old one is left alone.
     pub(super) fn run(self) -> (io::Result<()>, io::Result<Box<Next>>) {
-        let old = self.old.clone();
-        let next = self.make();
+        let (place, path) = (self.place.clone(), self.path.clone());
+        let (old, progress) = (self.old.clone(), self.progress.clone());
+        let _lock = self.lock.clone();
+        let made = self.make().and_then(|next| {
+            if progress.leave_making(SYNCING) {
+                return Ok(next);
+            }
+            progress.check().map(|()| next)
+        });
+        let next = made.inspect_err(|_| {
+            // It may not exist; the error that matters is the first one.
+            let _ = place.files.remove(&path);
+        });
         let synced = match (&next, old) {
             (Ok(_), Some(old)) => old.sync(),
             _ => Ok(()),
@@ -90,32 +140,29 @@ impl Prepare {
     fn make(self) -> io::Result<Box<Next>> {
         let Self {
             place,
+            progress,
+            path,
             part,
             manifest,
             old,
             fsync,
             stamp_s,
+            ..
         } = self;
-        place.make_directory()?;
         let fresh = old.is_none();
-        let path = match fresh {
-            true => place.temporary_increment(),
-            false => place.path(&part),
-        };
-        let made = Appender::create(&*place.files, &path, fsync).and_then(|mut appender| {
-            if let Some(unix_s) = stamp_s {
-                appender.stamp(unix_s)?;
-            }
-            place.files.sync_directory(&place.directory)?;
-            if !fresh {
-                place.prepare(&manifest, false)?;
-            }
-            Ok(appender)
-        });
-        let appender = made.inspect_err(|_| {
-            // It may not exist; the error that matters is the first one.
-            let _ = place.files.remove(&path);
-        })?;
+        progress.check()?;
+        place.make_directory()?;
+        let mut appender = Appender::create(&*place.files, &path, fsync)?;
+        if let Some(unix_s) = stamp_s {
+            progress.check()?;
+            appender.stamp(unix_s)?;
+        }
+        progress.check()?;
+        place.files.sync_directory(&place.directory)?;
+        progress.check()?;
+        if !fresh {
+            place.prepare(&manifest, false)?;
+        }
         Ok(Box::new(Next {
             part,
             path,
@@ -129,7 +176,10 @@ impl Prepare {
 impl Log {
     /// Whether the thread makes ready what a rewrite begins with, or has done so.
     pub(crate) fn prepares_rewrite(&self) -> bool {
-        matches!(self.switch, Some(Switch::Preparing | Switch::Prepared(_)))
+        matches!(
+            self.switch,
+            Some(Switch::Preparing { .. } | Switch::Prepared(_))
+        )
     }
 
     /// Whether a snapshot may begin. The first call has the thread prepare it; ask again when the thread is done.
@@ -165,15 +215,23 @@ impl Log {
         manifest.history.extend_from_slice(&self.left);
         manifest.increments.push(part.clone());
         let old = self.appender.as_ref().map(|old| old.file().clone());
+        let path = match old.is_none() {
+            true => self.place.temporary_increment(),
+            false => self.place.path(&part),
+        };
+        let progress = Arc::<Progress>::default();
         self.submit(Work::Prepare(Box::new(Prepare {
             place: self.place.clone(),
+            lock: self.lock.clone(),
+            progress: progress.clone(),
+            path: path.clone(),
             part,
             manifest,
             old,
             fsync: self.policy.fsync,
             stamp_s: self.stamp_s(),
         })));
-        self.switch = Some(Switch::Preparing);
+        self.switch = Some(Switch::Preparing { path, progress });
     }
 
     /// Gives the thread something to do; it has to be free.
@@ -326,7 +384,7 @@ impl Log {
 
     /// Whether the thread works on a switch, so that writes do not wait for it as for an fsync of the file they go to.
     pub(super) fn is_making_names(&self) -> bool {
-        matches!(self.switch, Some(Switch::Preparing | Switch::Naming))
+        matches!(self.switch, Some(Switch::Preparing { .. } | Switch::Naming))
     }
 
     /// Whether writes wait in memory for the end of the old increment.
@@ -339,11 +397,20 @@ impl Log {
         matches!(self.switch, Some(Switch::Ending(_) | Switch::Naming))
     }
 
-    /// Waits for the thread, and leaves a switch that has not begun to name its increment. The rewrite, if one ran, is over.
+    /// Leaves a switch that has not begun to name its increment. The rewrite, if one ran, is over. This waits for a sync of the
+    /// increment that is written to, and of its name; what the thread makes for a rewrite is given up. The thread ends it
+    /// at its next step, and may be in the middle of one when this returns.
     ///
     /// # Errors
     /// The file or its name could not be synced.
     pub(super) fn leave_switch(&mut self) -> io::Result<()> {
+        if let Some(Switch::Preparing { path, progress }) = &self.switch
+            && progress.leave_making(GIVEN_UP)
+        {
+            self.remove(path);
+            self.switch = None;
+            return Ok(());
+        }
         let done = self.syncer.wait();
         self.forget_prepared();
         self.forget_ending();
@@ -357,12 +424,27 @@ impl Log {
         done.outcome
     }
 
+    /// The same, and waits until the thread makes nothing any more: what follows uses the same names.
+    ///
+    /// # Errors
+    /// As [`Log::leave_switch`].
+    pub(super) fn end_switch(&mut self) -> io::Result<()> {
+        let left = self.leave_switch();
+        // The result is that of a rewrite that was given up.
+        let _ = self.syncer.wait();
+        left
+    }
+
     /// Removes an increment that no manifest names.
     fn discard(&self, next: &Next) {
-        if let Err(error) = self.place.files.remove(&next.path)
+        self.remove(&next.path);
+    }
+
+    fn remove(&self, path: &Path) {
+        if let Err(error) = self.place.files.remove(path)
             && error.kind() != io::ErrorKind::NotFound
         {
-            tracing::warn!(%error, "{} cannot be removed", next.path.display());
+            tracing::warn!(%error, "{} cannot be removed", path.display());
         }
     }
 }

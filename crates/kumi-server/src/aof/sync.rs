@@ -128,6 +128,15 @@ impl Syncer {
         }
     }
 
+    /// Leaves a job that is given up to the thread, which ends after it: the thread, if one runs. Nothing else may be submitted.
+    pub(crate) fn leave(&mut self) -> Option<JoinHandle<()>> {
+        if !self.is_running() {
+            return None;
+        }
+        self.jobs = None;
+        self.thread.take()
+    }
+
     /// Waits for the running job, and takes its result.
     pub(crate) fn wait(&self) -> Option<Synced> {
         self.settle();

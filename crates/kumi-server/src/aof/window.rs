@@ -42,7 +42,23 @@ pub(super) enum Element {
     More,
     /// The file ends before it does.
     Endless,
-    Bad(String),
+    Bad(Flaw),
+}
+
+/// Why bytes are neither a request nor a comment.
+pub(super) struct Flaw {
+    /// The first wrong byte, counted from where the element begins.
+    pub(super) at: usize,
+    pub(super) reason: String,
+}
+
+impl Element {
+    fn bad(at: usize, reason: &str) -> Self {
+        Element::Bad(Flaw {
+            at,
+            reason: reason.into(),
+        })
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -114,15 +130,19 @@ impl<'s> Window<'s> {
             {
                 Some(end) => Element::Comment(end + 1),
                 None if bytes.len() >= MAX_COMMENT => {
-                    Element::Bad("a comment line is too long".into())
+                    let zero = bytes.iter().position(|&byte| byte == 0);
+                    Element::bad(zero.unwrap_or(0), "a comment line is too long")
                 }
                 None => Element::More,
             },
             Some(b'*') => request(bytes, self.len.saturating_sub(self.position())),
-            Some(&byte) => Element::Bad(format!(
-                "a request begins with '*', here is '{}'",
-                byte.escape_ascii()
-            )),
+            Some(&byte) => Element::Bad(Flaw {
+                at: 0,
+                reason: format!(
+                    "a request begins with '*', here is '{}'",
+                    byte.escape_ascii()
+                ),
+            }),
         }
     }
 }
@@ -130,23 +150,26 @@ impl<'s> Window<'s> {
 /// Looks at a request. `left` is how many bytes the file has from here on.
 pub(super) fn request(bytes: &[u8], left: u64) -> Element {
     let (count, mut at) = match number(bytes, b'*') {
-        Number::Is(count, len) if count > 0 => (count, len),
+        Number::Is(0, _) => return Element::bad(1, "the number of arguments is malformed"),
+        Number::Is(count, len) => (count, len),
         Number::More => return Element::More,
-        _ => return Element::Bad("the number of arguments is malformed".into()),
+        Number::Bad(at) => return Element::bad(at, "the number of arguments is malformed"),
     };
     let mut transaction = None;
     for index in 0..count {
         let (len, header) = match number(&bytes[at..], b'$') {
             Number::Is(len, header) => (len, header),
             Number::More => return Element::More,
-            Number::Bad => return Element::Bad("the length of an argument is malformed".into()),
+            Number::Bad(wrong) => {
+                return Element::bad(at + wrong, "the length of an argument is malformed");
+            }
         };
         let start = at + header;
         let Some(end) = usize::try_from(len)
             .ok()
             .and_then(|len| start.checked_add(len))
         else {
-            return Element::Bad("the length of an argument is malformed".into());
+            return Element::bad(at, "the length of an argument is malformed");
         };
         if end as u64 >= left {
             return Element::Endless;
@@ -154,7 +177,10 @@ pub(super) fn request(bytes: &[u8], left: u64) -> Element {
         match bytes.get(end..end + 2) {
             None => return Element::More,
             Some(b"\r\n") => {}
-            Some(_) => return Element::Bad("an argument is not as long as it says".into()),
+            Some(wrong) => {
+                let wrong = end + usize::from(wrong[0] == b'\r');
+                return Element::bad(wrong, "an argument is not as long as it says");
+            }
         }
         if count == 1 && index == 0 {
             let word = &bytes[start..end];
@@ -176,7 +202,8 @@ enum Number {
     /// The number, and the length of its line.
     Is(u64, usize),
     More,
-    Bad,
+    /// The first wrong byte.
+    Bad(usize),
 }
 
 /// Reads `<sign><digits>\r\n`.
@@ -184,7 +211,7 @@ fn number(bytes: &[u8], sign: u8) -> Number {
     const DIGITS: usize = 18;
     match bytes.first() {
         None => return Number::More,
-        Some(&byte) if byte != sign => return Number::Bad,
+        Some(&byte) if byte != sign => return Number::Bad(0),
         Some(_) => {}
     }
     let mut value = 0;
@@ -195,10 +222,10 @@ fn number(bytes: &[u8], sign: u8) -> Number {
                 return match bytes.get(index + 1) {
                     None => Number::More,
                     Some(b'\n') => Number::Is(value, index + 2),
-                    Some(_) => Number::Bad,
+                    Some(_) => Number::Bad(index + 1),
                 };
             }
-            _ => return Number::Bad,
+            _ => return Number::Bad(index),
         }
     }
     Number::More

@@ -2,9 +2,11 @@
 
 use super::{AOF, Server, files};
 use crate::common::{Client, binary, request};
+use kumi_store::crc64;
 use std::fs;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Sends `SET <prefix><number>` for each number, in pipelines.
 fn set_all(client: &mut Client<UnixStream>, prefix: &str, count: usize, pipeline: usize) {
@@ -76,6 +78,89 @@ fn what_redis_wrote_after_a_crash_of_kumi_is_loaded() {
             "nothing was cut off"
         );
     }
+}
+
+/// The position of some bytes.
+fn find(bytes: &[u8], wanted: &[u8]) -> usize {
+    let mut windows = bytes.windows(wanted.len());
+    windows.position(|window| window == wanted).unwrap()
+}
+
+/// Has a file look as if kumi had written it before the system was started: its first group names another boot.
+fn reboot(file: &mut [u8]) {
+    let hexadecimal = |digits: &[u8]| u64::from_str_radix(str::from_utf8(digits).unwrap(), 16);
+    let seed = find(file, b"#K:open:") + 8;
+    let start = seed + 16 + 2;
+    let seed = hexadecimal(&file[seed..seed + 16]).unwrap();
+    let boot = find(file, b"#K:boot:") + 8;
+    file[boot] = if file[boot] == b'0' { b'1' } else { b'0' };
+    let end = boot + find(&file[boot..], b"\r\n#K:fsync:") + 2;
+    let end = end + find(&file[end..], b"\n") + 1;
+    let crc = end + find(&file[end..], b"\r\n") - 16;
+    let sum = format!("{:016x}", crc64::update(seed, &file[start..end]));
+    file[crc..crc + 16].copy_from_slice(sum.as_bytes());
+}
+
+/// The keys that a server finds in a copy of a directory, or none if it does not start.
+fn keys_found(command: Command, dir: &Path, increment: &[u8]) -> Option<String> {
+    let copy = tempfile::tempdir().unwrap();
+    let files_dir = copy.path().join("appendonlydir");
+    fs::create_dir(&files_dir).unwrap();
+    for path in files(dir, "") {
+        fs::copy(&path, files_dir.join(path.file_name().unwrap())).unwrap();
+    }
+    fs::write(self::increment(copy.path()), increment).unwrap();
+    let server = Server::try_start(command, copy.path(), AOF).ok()?;
+    Some(server.line("DBSIZE"))
+}
+
+#[test]
+fn what_redis_wrote_is_loaded_cut_off_and_refused_as_redis_does_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::kumi(dir.path(), AOF);
+    set_all(&mut server.connect(), "kumi:", 30, 10);
+    server.kill();
+    let server = Server::redis(dir.path(), AOF);
+    let mut client = server.connect();
+    set_all(&mut client, "redis:", 50, 10);
+    client.ask(&["SET", "zero", "a\0b"]);
+    set_all(&mut client, "later:", 20, 10);
+    server.stop();
+    let whole = fs::read(increment(dir.path())).unwrap();
+
+    let middle = find(&whole, b"redis:25") - b"*3\r\n$3\r\nSET\r\n$8\r\n".len();
+    let with = |at: usize, byte: u8| {
+        let mut file = whole.clone();
+        file[at] = byte;
+        file
+    };
+    let cases = [
+        ("whole", whole.clone(), Some("101")),
+        ("cut short", whole[..whole.len() - 3].to_vec(), Some("100")),
+        ("no request", with(middle, b'x'), None),
+        ("a wrong length", with(middle + 5, b'2'), None),
+        ("a zero", with(middle, 0), None),
+        ("text", [&whole[..], b"SET a 1\r\n"].concat(), None),
+    ];
+    for (name, file, expected) in cases {
+        let mut rebooted = file.clone();
+        reboot(&mut rebooted);
+        let redis = keys_found(Command::new("redis-server"), dir.path(), &file);
+        let kumi = keys_found(binary(), dir.path(), &file);
+        let later = keys_found(binary(), dir.path(), &rebooted);
+        let all = [redis, kumi, later];
+        assert_eq!(
+            all.each_ref().map(Option::as_deref),
+            [expected; 3],
+            "{name}"
+        );
+    }
+
+    // A repair keeps the requests before the damage.
+    fs::write(increment(dir.path()), with(middle, b'x')).unwrap();
+    assert!(check(dir.path(), true).valid);
+    assert_eq!(fs::read(increment(dir.path())).unwrap(), whole[..middle]);
+    assert_eq!(Server::kumi(dir.path(), AOF).line("DBSIZE"), "55");
 }
 
 #[test]

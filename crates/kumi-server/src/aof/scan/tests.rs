@@ -108,7 +108,7 @@ fn a_value_cannot_pose_as_a_group() {
     }
     // A group of the file itself, behind the damage, is the proof that it is damage.
     let mut damaged = whole.clone();
-    damaged[file.len() + 1] ^= 1;
+    damaged[file.len() + 8] ^= 1;
     assert_eq!(scan(&damaged), Ok((Vec::new(), Some(good))));
     damaged.extend_from_slice(&whole[file.len()..]);
     assert_eq!(scan(&damaged), Err(good));
@@ -237,6 +237,28 @@ fn a_seed_that_changed_is_damage() {
     let mut flipped = file.clone();
     flipped[good - 3] ^= 1;
     assert_eq!(scan(&flipped), Err(good as u64));
+    // Also if there is one group with data behind that of the server, or no other group.
+    let head = {
+        let mut head = Vec::new();
+        mark::boot_line(&mut head, 1);
+        mark::fsync_line(&mut head, Fsync::EverySecond);
+        head
+    };
+    for lines in [&["SET k 1"][..], &[]] {
+        let mut short = Vec::new();
+        mark::open_line(&mut short, 7);
+        let bodies = lines.iter().map(|line| encode(line));
+        for body in [head.clone()].into_iter().chain(bodies) {
+            short.extend_from_slice(&body);
+            mark::end_group(&mut short, 7, [b"", &body]);
+        }
+        assert_eq!(scan(&short).map(|(_, cut)| cut), Ok(None));
+        for digit in 0..16 {
+            let mut flipped = short.clone();
+            flipped[good - 3 - digit] ^= 1;
+            assert_eq!(scan(&flipped), Err(good as u64), "{lines:?} {digit}");
+        }
+    }
     // A later server continues with the same seed.
     let end = file.len();
     mark::open_line(&mut file, 7);
@@ -250,31 +272,40 @@ fn a_seed_that_changed_is_damage() {
 
 #[test]
 fn what_another_server_wrote_behind_a_group_is_loaded() {
-    for (boot, with_zeros) in [(Some(1), true), (Some(2), false), (None, false)] {
+    for (boot, zeros) in [(Some(1), 5000), (Some(2), 200), (None, 200)] {
         let mut file = opened(Fsync::EverySecond);
         file.extend_from_slice(&group(0, &["SET a 1"]));
         // The server was killed here, and left a part of a group.
         let good = file.len();
         let mut tail = encode("SELECT 0");
+        let mut middle = 0;
         for number in 0..100 {
-            let value = if with_zeros { "\0" } else { "x" };
-            tail.extend_from_slice(&encode(&format!("SET k{number} {}", value.repeat(5000))));
+            if number == 50 {
+                middle = good + tail.len();
+            }
+            let value = "x".repeat(4000) + &"\0".repeat(zeros) + "y";
+            tail.extend_from_slice(&encode(&format!("SET k{number} {value}")));
         }
         tail.extend_from_slice(&[encode("MULTI"), encode("INCR n"), encode("EXEC")].concat());
         file.extend_from_slice(&tail);
         let found = |file: &[u8], boot| scan_in(boot, file).map(|(all, cut)| (all.concat(), cut));
         let loaded = text("SET a 1") + &String::from_utf8_lossy(&tail).replace("\r\n", " ");
-        assert_eq!(found(&file, boot), Ok((loaded.clone(), None)));
+        assert_eq!(found(&file, boot), Ok((loaded.clone(), None)), "{boot:?}");
         // An incomplete request or transaction behind it is cut off.
         for rest in ["*2\r\n$3\r\nDEL\r\n$1", "*1\r\n$5\r\nMULTI\r\n"] {
             let torn = [&file[..], rest.as_bytes()].concat();
             let expected = Ok((loaded.clone(), Some(file.len() as u64)));
             assert_eq!(found(&torn, boot), expected, "{rest:?}");
         }
-        // A hole in it is damage, as in Redis, as long as no power failure can be the cause.
-        let mut flipped = file.clone();
-        flipped[good] ^= 1;
-        assert_eq!(scan_in(Some(1), &flipped), Err(good as u64));
+        // A hole in it is damage, as in Redis. The place is that of the request, so that a repair keeps what is before.
+        for at in [good, middle] {
+            let mut flipped = file.clone();
+            flipped[at] ^= 1;
+            assert_eq!(scan_in(boot, &flipped), Err(at as u64), "{boot:?}");
+        }
+        let garbage = [&file[..], b"SET b 1\r\n"].concat();
+        let end = file.len() as u64;
+        assert_eq!(scan_in(boot, &garbage), Err(end), "{boot:?}");
         // A kumi that opens the file behind it continues with the same seed.
         let opened_at = file.len() as u64;
         file.extend_from_slice(mark::OPEN);
@@ -288,13 +319,39 @@ fn what_another_server_wrote_behind_a_group_is_loaded() {
 fn lost_pages_are_not_loaded_as_what_another_server_wrote() {
     let mut file = opened(Fsync::EverySecond);
     file.extend_from_slice(&group(0, &["SET a 1"]));
-    let good = file.len() as u64;
-    file.extend_from_slice(&encode(&format!("SET b {}", "\0".repeat(5000))));
-    // After a power failure the zeros may be pages that were never written ...
-    let cut = Ok((vec![text("SET a 1")], Some(good)));
-    assert_eq!(scan_in(Some(2), &file), cut);
-    // ... and without one they are what was written.
+    let first = text("SET a 1") + &text("SET b 1");
+    file.extend_from_slice(&encode("SET b 1"));
+    let good = file.len();
+    let value = format!("SET c {}", "x".repeat(9000));
+    file.extend_from_slice(&encode(&value));
+    let value = text(&value);
+    let end = file.len();
+    file.extend_from_slice(&encode("SET d 1"));
+    // Pages in a value, a page up to the end of the value, a part of a page at the end of the file.
+    let lost = [
+        (4096..8192, good),
+        (end - end % 512..file.len(), good),
+        (end + 3..file.len(), end),
+    ];
+    for (pages, cut) in lost {
+        let mut file = file.clone();
+        file[pages.clone()].fill(0);
+        // After a power failure the zeros are pages that were never written ...
+        let found = |boot| scan_in(boot, &file).map(|(all, cut)| (all.concat().len(), cut));
+        let loaded = first.len() + if cut == end { value.len() } else { 0 };
+        let expected = Ok((loaded, Some(cut as u64)));
+        assert_eq!(found(Some(2)), expected, "{pages:?}");
+        assert_eq!(found(None), expected, "{pages:?}");
+    }
+    // ... and without one zeros in a value are what was written.
+    file[4096..8192].fill(0);
     assert_eq!(scan_in(Some(1), &file).map(|(_, cut)| cut), Ok(None));
+    // Zeros that are no pages are damage where a request should be, and a part of a value otherwise.
+    file[4096..8192].fill(b'x');
+    file[5000..7000].fill(0);
+    assert_eq!(scan_in(Some(2), &file).map(|(_, cut)| cut), Ok(None));
+    file[end..end + 3].fill(0);
+    assert_eq!(scan_in(Some(2), &file), Err(end as u64));
 }
 
 #[test]
