@@ -4,6 +4,7 @@
 //! name that was made, renamed or removed and whose directory was not synced may be the old one or the new one.
 
 use crate::aof::files::{Files, LogFile};
+use crate::aof::tail::BLOCK;
 use std::collections::BTreeMap;
 use std::io::{self, Cursor, IoSlice, Read};
 use std::path::{Path, PathBuf};
@@ -11,7 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-const PAGE: usize = 64;
+/// What is lost at once.
+const PAGE: usize = BLOCK as usize;
 
 #[derive(Debug, Default)]
 struct Inode {
