@@ -551,7 +551,8 @@ impl Heap {
     }
 
     pub(crate) fn thread(&mut self, mut thread: Coroutine) -> ThreadId {
-        self.bytes += thread.bytes();
+        thread.accounted = thread.bytes();
+        self.bytes += thread.accounted;
         thread.mark = self.white;
         ThreadId(self.threads.add(thread))
     }

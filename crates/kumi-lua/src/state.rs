@@ -309,10 +309,10 @@ impl Vm {
 
     fn shrink_stack(&mut self, slots: usize) {
         if self.stack.len() > slots {
-            self.heap.bytes = self
-                .heap
-                .bytes
-                .saturating_sub((self.stack.len() - slots) * size_of::<Value>());
+            let bytes = (self.stack.len() - slots) * size_of::<Value>();
+            self.heap.bytes = self.heap.bytes.saturating_sub(bytes);
+            let running = &mut self.heap.threads.items[self.current.index()];
+            running.accounted = running.accounted.saturating_sub(bytes);
             self.stack.truncate(slots);
             self.stack.shrink_to_fit();
         }

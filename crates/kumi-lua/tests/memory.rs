@@ -57,13 +57,15 @@ static COUNTING: Counting = Counting {
 };
 
 const LIMIT: usize = 32 << 20;
+/// A limit that is large beside what is allocated between two looks at it.
+const LARGE_LIMIT: usize = 256 << 20;
 /// What may be allocated between two looks at the limit.
 const SLACK: usize = 8 << 20;
 
 /// Runs a script in a state of its own; whether it ran out of memory, and the most bytes it had.
-fn peak_of(source: &str) -> (bool, usize) {
+fn peak_of(source: &str, limit: usize) -> (bool, usize) {
     let mut limits = Limits::default();
-    limits.memory_bytes = LIMIT;
+    limits.memory_bytes = limit;
     let mut lua = Lua::redis(limits);
     let script = lua
         .load("@user_script", source.as_bytes())
@@ -74,7 +76,11 @@ fn peak_of(source: &str) -> (bool, usize) {
         Ok(_) => false,
         Err(ScriptError { value, .. }) => {
             let text = lua.bytes(value).expect("an error is a text");
-            assert!(text.ends_with(b"not enough memory"), "{source}");
+            assert!(
+                text.ends_with(b"not enough memory"),
+                "{}: {source}",
+                text.escape_ascii()
+            );
             true
         }
     };
@@ -109,7 +115,7 @@ fn no_script_has_more_than_the_limit_and_garbage_does_not_count() {
         "local f, text = loadstring(('local function f() end '):rep(6e5)) error(text, 0)",
         "local f, text = loadstring('return \"' .. ('x'):rep(2e7) .. '\"') error(text, 0)",
     ] {
-        let (short, peak) = peak_of(source);
+        let (short, peak) = peak_of(source, LIMIT);
         assert!(short, "this fits into the limit: {source}");
         assert!(
             peak <= LIMIT + SLACK,
@@ -119,12 +125,29 @@ fn no_script_has_more_than_the_limit_and_garbage_does_not_count() {
         println!("{:>4} MB {source}", peak >> 20);
     }
     for source in [
+        "local t = {} for i = 1, 1e9 do t[i] = coroutine.wrap(function() coroutine.yield() end) t[i]() end",
+        "local t = {} local function deep(n) if n > 0 then return 1 + deep(n - 1) end coroutine.yield() end
+         for i = 1, 1e9 do t[i] = coroutine.wrap(deep) t[i](130) end",
+        "local t = {} local function deep(n) if n > 0 then return 1 + deep(n - 1) end coroutine.yield() end
+         for i = 1, 1e9 do t[i] = coroutine.wrap(deep) t[i](15000) end",
+        "local t = {} local function many(n) local f = function() return n end if n > 0 then return many(n - 1)() + 1 end
+         coroutine.yield() return f end
+         for i = 1, 1e9 do t[i] = coroutine.wrap(many) t[i](70) end",
+    ] {
+        let (short, peak) = peak_of(source, LARGE_LIMIT);
+        let percent = peak * 100 / LARGE_LIMIT;
+        println!("{percent:>4} % {source}");
+        assert!(short, "this fits into the limit: {source}");
+        assert!(percent <= 105, "{percent} % of the limit: {source}");
+    }
+    for source in [
+        "for i = 1, 1e5 do coroutine.wrap(function() coroutine.yield() end)() end",
         "for i = 1, 100 do local s = ('x'):rep(1e7 + i) end",
         "for i = 1, 20 do local s = ('x'):rep(1e6):gsub('x', 'yyyyyyyyyy') end",
         "for i = 1, 1e6 do local t = {i, tostring(i)} end",
         "for i = 1, 20 do loadstring(('x = 1 '):rep(1e5)) end",
     ] {
-        let (short, _) = peak_of(source);
+        let (short, _) = peak_of(source, LIMIT);
         assert!(!short, "{source}");
     }
 }

@@ -175,8 +175,11 @@ impl Vm {
         if len > MAX_SLOTS {
             return Err(Error::message("stack overflow"));
         }
+        // The old slots are there until they are copied.
+        let grown = len.max(self.stack.len() * 2);
+        self.reserve_memory(grown * size_of::<Value>())?;
         self.ensure_stack(len);
-        self.reserve_memory(0)
+        Ok(())
     }
 
     /// Copies the named parameters above the arguments, which stay below for `...`.

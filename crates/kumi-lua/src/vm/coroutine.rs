@@ -2,7 +2,7 @@
 
 use super::run::Exit;
 use super::{Error, ErrorKind, FRAME_ROOM, Frame, Result, Vm};
-use crate::heap::color;
+use crate::heap::{block_bytes, color};
 use crate::host::Host;
 use crate::value::{ThreadId, Value};
 
@@ -25,6 +25,8 @@ pub(crate) struct Coroutine {
     pub(crate) open: Vec<(u32, u32)>,
     pub(crate) status: Status,
     pub(crate) mark: u8,
+    /// Bytes that the heap accounts for it.
+    pub(crate) accounted: usize,
 }
 
 impl Coroutine {
@@ -36,11 +38,16 @@ impl Coroutine {
             open: Vec::new(),
             status: Status::Running,
             mark: color::FIXED,
+            accounted: 0,
         }
     }
 
+    /// Bytes that it takes, with the blocks of its stack and frames.
     pub(crate) fn bytes(&self) -> usize {
-        size_of::<Coroutine>() + self.stack.len() * size_of::<Value>()
+        size_of::<Coroutine>()
+            + block_bytes(self.stack.capacity() * size_of::<Value>())
+            + block_bytes(self.frames.capacity() * size_of::<Frame>())
+            + block_bytes(self.open.capacity() * size_of::<(u32, u32)>())
     }
 }
 
@@ -56,7 +63,18 @@ impl Vm {
             open: Vec::new(),
             status: Status::Suspended,
             mark: 0,
+            accounted: 0,
         })
+    }
+
+    /// Puts the machine's stack and frames back into the coroutine that they belong to, and accounts for them. Those of the
+    /// one that runs are not in the account as they grow, except for its stack.
+    fn park(&mut self, thread: ThreadId) {
+        self.swap_with(thread);
+        let coroutine = &mut self.heap.threads.items[thread.index()];
+        let bytes = coroutine.bytes();
+        let before = std::mem::replace(&mut coroutine.accounted, bytes);
+        self.heap.bytes = self.heap.bytes.saturating_sub(before) + bytes;
     }
 
     fn swap_with(&mut self, thread: ThreadId) {
@@ -88,14 +106,13 @@ impl Vm {
         let (depth, yield_depth) = (self.depth, self.yield_depth);
         self.heap.threads.items[resumer.index()].status = Status::Normal;
         // The resumer's state is kept in its own slot, so that the collector and upvalues find it there.
-        self.swap_with(resumer);
+        self.park(resumer);
         self.swap_with(thread);
         self.resumers.push(resumer);
         self.current = thread;
         self.heap.threads.items[thread.index()].status = Status::Running;
         self.depth += 1;
         self.yield_depth = self.depth;
-        let before = self.stack.len();
 
         let outcome = self.run_coroutine(host, args);
 
@@ -124,8 +141,7 @@ impl Vm {
             self.close_upvalues(0);
             self.frames.clear();
         }
-        let _ = before;
-        self.swap_with(thread);
+        self.park(thread);
         self.resumers.pop();
         self.current = resumer;
         self.swap_with(resumer);

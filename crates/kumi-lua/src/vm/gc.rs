@@ -497,7 +497,8 @@ impl Vm {
             }
             _ => {
                 let thread = &mut heap.threads.items[at];
-                heap.bytes = heap.bytes.saturating_sub(thread.bytes());
+                heap.bytes = heap.bytes.saturating_sub(thread.accounted);
+                thread.accounted = 0;
                 // Closures that outlive the coroutine keep its variables.
                 for (place, upval) in std::mem::take(&mut thread.open) {
                     let entry = &mut heap.upvals.items[upval as usize];

@@ -244,7 +244,9 @@ impl Vm {
     pub(crate) fn ensure_stack(&mut self, len: usize) {
         if self.stack.len() < len {
             let grown = len.max(self.stack.len() * 2);
-            self.heap.bytes += (grown - self.stack.len()) * size_of::<Value>();
+            let bytes = (grown - self.stack.len()) * size_of::<Value>();
+            self.heap.bytes += bytes;
+            self.heap.threads.items[self.current.index()].accounted += bytes;
             self.stack.resize(grown, Value::Nil);
         }
     }
