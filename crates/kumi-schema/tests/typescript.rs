@@ -17,7 +17,7 @@ const ODD: &str = include_str!("schemas/odd.kdl");
 /// Features that seldom meet.
 const UNUSUAL: &str = include_str!("schemas/unusual.kdl");
 
-/// Values and who takes them. `generated/cases/unusual.rs` reads the same.
+/// Values and who takes them. `tests/schema/tests/cases/unusual.rs` reads the same.
 const VECTORS: &str = include_str!("vectors.json");
 
 #[test]

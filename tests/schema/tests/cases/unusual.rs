@@ -12,8 +12,10 @@ use unusual::UnusualConnectionBuilder;
 /// `typescript/main.ts` reads the same file: what one language takes, the other takes too.
 #[test]
 fn both_languages_take_the_same_values() {
-    let vectors: Vec<(String, String, String)> =
-        serde_json::from_str(include_str!("../../vectors.json")).expect("a table");
+    let vectors: Vec<(String, String, String)> = serde_json::from_str(include_str!(
+        "../../../../crates/kumi-schema/tests/vectors.json"
+    ))
+    .expect("a table");
     assert!(vectors.len() > 200);
     let mut wrong = Vec::new();
     for (message, json, taken_by) in vectors {

@@ -231,8 +231,11 @@ fn an_archive_that_nests_too_deep_is_refused() {
 #[test]
 fn the_facts_of_the_schema_are_constants() {
     assert_eq!(EVERYTHING_PROTOCOL_VERSION, "1.4.2");
-    let schema = kumi_schema::Schema::parse("t.kdl", include_str!("../../schemas/everything.kdl"))
-        .expect("sound");
+    let schema = kumi_schema::Schema::parse(
+        "t.kdl",
+        include_str!("../../../../crates/kumi-schema/tests/schemas/everything.kdl"),
+    )
+    .expect("sound");
     assert_eq!(schema.protocol_hash().0, EVERYTHING_PROTOCOL_HASH);
     assert_eq!(
         schema.channel_hash("old-query").map(|hash| hash.0),
