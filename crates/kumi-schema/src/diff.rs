@@ -3,9 +3,9 @@
 //! Either peer may be the older one, so every message is thought of as written by one and read by the other, both ways
 //! round. Names of messages do not travel and are not compared; what they hold is. Two rules are a
 //! choice: loosening a constraint is called safe although an older reader refuses the values it adds,
-//! and adding a value to an enum is safe only if the enum is open.
+//! adding a value to an enum is safe only if the enum is open, and adding a variant to a union never is.
 
-use crate::model::{Channel, Enum, Field, Message, Protocol, Schema, Side, Version};
+use crate::model::{Channel, Enum, Field, Message, Protocol, Schema, Side, Union, Version};
 use crate::shape::{Kind, Shape, less};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -106,7 +106,7 @@ struct Comparison<'s> {
     old: &'s Protocol,
     new: &'s Protocol,
     changes: Vec<Change>,
-    /// Pairs of messages and enums that were compared; each is reported once, where it was met first.
+    /// Pairs of messages, enums and unions that were compared; each is reported once, where it was met first.
     seen: BTreeSet<(String, String)>,
 }
 
@@ -283,6 +283,9 @@ impl<'s> Comparison<'s> {
                 (old.enumeration(&old_name), new.enumeration(&new_name))
             {
                 self.enums(before, after, &place);
+            } else if let (Some(before), Some(after)) = (old.union(&old_name), new.union(&new_name))
+            {
+                self.unions(before, after, &place, &mut open);
             }
         }
     }
@@ -370,7 +373,8 @@ impl<'s> Comparison<'s> {
                 self.shapes(before, after, &format!("{place}, items"), open);
             }
             (Kind::Message(before), Kind::Message(after))
-            | (Kind::Enum(before), Kind::Enum(after)) => {
+            | (Kind::Enum(before), Kind::Enum(after))
+            | (Kind::Union(before), Kind::Union(after)) => {
                 open.push((before.clone(), after.clone(), place.to_owned()));
             }
             (before, after) if std::mem::discriminant(before) != std::mem::discriminant(after) => {
@@ -435,6 +439,48 @@ impl<'s> Comparison<'s> {
             } else {
                 self.breaking(place, "its pattern changed");
             }
+        }
+    }
+
+    /// A union is closed: a peer refuses a variant that its schema does not have.
+    fn unions(
+        &mut self,
+        old: &Union,
+        new: &Union,
+        place: &str,
+        open: &mut Vec<(String, String, String)>,
+    ) {
+        let place = format!("{place}, union {}", new.name);
+        for variant in &new.variants {
+            let known = old.variants.iter().find(|known| known.name == variant.name);
+            let Some(known) = known else {
+                let text = format!(
+                    "variant {:?} is new, and older peers refuse it",
+                    variant.name
+                );
+                self.breaking(&place, text);
+                continue;
+            };
+            let before = Shape::of(self.old, &known.ty, &known.constraints);
+            let after = Shape::of(self.new, &variant.ty, &variant.constraints);
+            let place = format!("{place}, variant {}", variant.name);
+            self.shapes(&before, &after, &place, open);
+        }
+        for variant in &old.variants {
+            if !new.variants.iter().any(|known| known.name == variant.name) {
+                self.breaking(&place, format!("variant {:?} is gone", variant.name));
+            }
+        }
+        let common = |one: &Union, other: &Union| -> Vec<String> {
+            let names = one.variants.iter().map(|variant| variant.name.clone());
+            let shared = |name: &String| other.variants.iter().any(|known| known.name == *name);
+            names.filter(shared).collect()
+        };
+        if common(old, new) != common(new, old) {
+            self.safe(
+                &place,
+                "its variants have another order; the binary format is off between the two versions",
+            );
         }
     }
 

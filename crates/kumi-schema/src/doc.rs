@@ -6,7 +6,7 @@
 use crate::hash::channel_hash;
 use crate::model::{
     Channel, Compression, Delivery, Enum, Field, Lifetime, Message, Overflow, Protocol, Schema,
-    Side,
+    Side, Union,
 };
 use crate::shape::{Kind, Shape};
 use std::collections::BTreeSet;
@@ -46,6 +46,12 @@ impl Schema {
                 page.fields(protocol, message);
             }
         }
+        if !protocol.unions.is_empty() {
+            page.line("## Unions");
+            for union in &protocol.unions {
+                page.union(protocol, union);
+            }
+        }
         if !protocol.enums.is_empty() {
             page.line("## Enums");
             protocol
@@ -70,11 +76,11 @@ fn carried(protocol: &Protocol) -> BTreeSet<&str> {
     names
 }
 
-/// Messages and enums that a field has as its type. A reader looks for them by name.
+/// Messages, enums and unions that a field or a variant has as its type. A reader looks for them by name.
 fn held(protocol: &Protocol) -> BTreeSet<String> {
-    let fields = protocol.messages.iter().flat_map(|message| &message.fields);
-    let shapes = fields.map(|field| Shape::of(protocol, &field.ty, &field.constraints));
-    shapes
+    let members = protocol.members();
+    members
+        .map(|(ty, constraints, _)| Shape::of(protocol, ty, constraints))
         .filter_map(|shape| shape.named().map(str::to_owned))
         .collect()
 }
@@ -188,7 +194,24 @@ impl Page {
                 cell(&code(&field.name)),
                 cell(&plain(&shape.kind.to_string())),
                 cell(&presence(field)),
-                cell(&notes(field, &shape)),
+                cell(&notes(field.description.as_deref(), &shape)),
+            );
+        }
+        self.text.push('\n');
+    }
+
+    fn union(&mut self, protocol: &Protocol, union: &Union) {
+        self.line(&format!("### {}", plain(&union.name)));
+        self.description(union.description.as_deref());
+        self.text.push_str("| variant | type | |\n|---|---|---|\n");
+        for variant in &union.variants {
+            let shape = Shape::of(protocol, &variant.ty, &variant.constraints);
+            let _ = writeln!(
+                self.text,
+                "| {} | {} | {} |",
+                cell(&code(&variant.name)),
+                cell(&plain(&shape.kind.to_string())),
+                cell(&notes(variant.description.as_deref(), &shape)),
             );
         }
         self.text.push('\n');
@@ -219,9 +242,9 @@ fn presence(field: &Field) -> String {
     }
 }
 
-fn notes(field: &Field, shape: &Shape) -> String {
+fn notes(description: Option<&str>, shape: &Shape) -> String {
     let mut notes = Vec::new();
-    if let Some(description) = &field.description {
+    if let Some(description) = description {
         let text = plain(&one_line(description));
         notes.push(text.trim_end_matches('.').to_owned());
     }
@@ -327,6 +350,7 @@ protocol "chat" version="1.2.0" namespace="example" {
     description "Rooms <b>and</b> messages."
     enum "Kind" open=#true { value "text" description="just words"; value "image" }
     message "User" { field "name" type="string" required=#true min_length=1 max_length=20 pattern="a|b" }
+    union "Part" description="A piece." { variant "user" type="User"; variant "n" type="int" max=9 description="A | b." }
     channel "rooms" from="client" {
         request "Join" idempotent=#true description="Enter a room." {
             field "user" type="User"
@@ -382,6 +406,17 @@ It has no fields.
 | field | type | | |
 |---|---|---|---|
 | `name` | string | required | 1 to 20 characters. matches `a\|b` |
+
+## Unions
+
+### Part
+
+A piece.
+
+| variant | type | |
+|---|---|---|
+| `user` | User |  |
+| `n` | int | A \| b. at most 9 |
 
 ## Enums
 

@@ -2,8 +2,8 @@
 //!
 //! It is SHA-256 over a canonical text, one fact a line. What makes no difference to a peer is not in it: comments,
 //! formatting, descriptions, the names of typedefs, the order of messages, channels, requests and events, the lifetime,
-//! whether a request is idempotent, and the version, which travels beside it. The order of fields and of enum values
-//! is in it, because the binary format stores them in order.
+//! whether a request is idempotent, and the version, which travels beside it. The order of fields, of enum values
+//! and of variants is in it, because the binary format stores them in order.
 
 use crate::model::{Channel, Field, Protocol, Schema};
 use crate::shape::{Kind, Shape};
@@ -29,7 +29,7 @@ impl fmt::Debug for SchemaHash {
 }
 
 impl Schema {
-    /// The hash over a channel: its name, who sends what on it, and all messages and enums it uses. None when there
+    /// The hash over a channel: its name, who sends what on it, and all messages, enums and unions it uses. None when there
     /// is no such channel.
     pub fn channel_hash(&self, channel: &str) -> Option<SchemaHash> {
         let channel = self.protocol.channel(channel)?;
@@ -116,7 +116,7 @@ fn canonical(protocol: &Protocol, channel: &Channel) -> String {
     text
 }
 
-/// The messages and enums that can be met from some, with their declarations, sorted by name.
+/// The messages, enums and unions that can be met from some, with their declarations, sorted by name.
 fn reachable(protocol: &Protocol, mut open: Vec<String>) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     while let Some(name) = open.pop() {
@@ -136,6 +136,15 @@ fn reachable(protocol: &Protocol, mut open: Vec<String>) -> BTreeMap<String, Str
             line(&mut text, &["enum", &name, kind]);
             for value in &declared.values {
                 line(&mut text, &["value", &quoted(&value.name)]);
+            }
+        } else if let Some(union) = protocol.union(&name) {
+            line(&mut text, &["union", &name]);
+            for variant in &union.variants {
+                let shape = Shape::of(protocol, &variant.ty, &variant.constraints);
+                let mut fact = quoted(&variant.name);
+                write_shape(&mut fact, &shape);
+                line(&mut text, &["variant", &fact]);
+                open.extend(shape.named().map(str::to_owned));
             }
         }
         found.insert(name, text);

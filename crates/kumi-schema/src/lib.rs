@@ -60,7 +60,7 @@ pub use hash::SchemaHash;
 pub use loader::{FileLoader, LoadError, Loader, MemoryLoader};
 pub use model::{
     Channel, Compression, Constraints, Delivery, Enum, EnumValue, Event, Field, Lifetime, Literal,
-    Message, Overflow, Protocol, Request, Schema, Side, Type, Typedef, Version,
+    Message, Overflow, Protocol, Request, Schema, Side, Type, Typedef, Union, Variant, Version,
 };
 pub use rust::{RustError, RustOptions, is_same_rust};
 

@@ -59,6 +59,8 @@ pub struct Protocol {
     pub messages: Vec<Message>,
     /// Sets of named values.
     pub enums: Vec<Enum>,
+    /// Types whose values are of one of several types.
+    pub unions: Vec<Union>,
     /// Types with another name, and perhaps narrower.
     pub typedefs: Vec<Typedef>,
     /// What can be opened.
@@ -72,6 +74,7 @@ pub struct Protocol {
 struct Index {
     messages: BTreeMap<String, usize>,
     enums: BTreeMap<String, usize>,
+    unions: BTreeMap<String, usize>,
     typedefs: BTreeMap<String, usize>,
 }
 
@@ -89,6 +92,7 @@ impl Protocol {
             description: None,
             messages: Vec::new(),
             enums: Vec::new(),
+            unions: Vec::new(),
             typedefs: Vec::new(),
             channels: Vec::new(),
             at: At::default(),
@@ -112,6 +116,14 @@ impl Protocol {
         self.enums.push(declared);
     }
 
+    pub(crate) fn add_union(&mut self, union: Union) {
+        if !union.name.is_empty() {
+            let place = self.unions.len();
+            self.index.unions.insert(union.name.clone(), place);
+        }
+        self.unions.push(union);
+    }
+
     pub(crate) fn add_typedef(&mut self, typedef: Typedef) {
         if !typedef.name.is_empty() {
             let place = self.typedefs.len();
@@ -130,6 +142,11 @@ impl Protocol {
         self.enums.get(*self.index.enums.get(name)?)
     }
 
+    /// The union of that name.
+    pub fn union(&self, name: &str) -> Option<&Union> {
+        self.unions.get(*self.index.unions.get(name)?)
+    }
+
     /// The typedef of that name.
     pub fn typedef(&self, name: &str) -> Option<&Typedef> {
         self.typedefs.get(*self.index.typedefs.get(name)?)
@@ -138,6 +155,15 @@ impl Protocol {
     /// The channel of that name.
     pub fn channel(&self, name: &str) -> Option<&Channel> {
         self.channels.iter().find(|channel| channel.name == name)
+    }
+
+    /// The type of each field of a message and of each variant of a union, with its constraints and its places.
+    pub(crate) fn members(&self) -> impl Iterator<Item = (&Type, &Constraints, &FieldPlaces)> {
+        let fields = self.messages.iter().flat_map(|message| &message.fields);
+        let variants = self.unions.iter().flat_map(|union| &union.variants);
+        fields
+            .map(|field| (&field.ty, &field.constraints, &field.at))
+            .chain(variants.map(|variant| (&variant.ty, &variant.constraints, &variant.at)))
     }
 
     /// Follows typedefs down to what a value is made of. Every constraint on the way holds for it.
@@ -230,7 +256,7 @@ impl Field {
     }
 }
 
-/// Where the parts of a field or typedef stand.
+/// Where the parts of a field, a variant or a typedef stand.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct FieldPlaces {
     pub(crate) name: At,
@@ -266,7 +292,7 @@ pub enum Type {
     Array(Box<Type>),
     /// Values of one type by text keys.
     Map(Box<Type>),
-    /// A message, an enum or a typedef.
+    /// A message, an enum, a union or a typedef.
     Named(String),
 }
 
@@ -375,6 +401,34 @@ pub struct EnumValue {
     /// For readers.
     pub description: Option<String>,
     pub(crate) at: At,
+}
+
+/// `union "Name" { variant "a" type="A"; variant "b" type="B" }`
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Union {
+    /// Its name as written.
+    pub name: String,
+    /// For readers.
+    pub description: Option<String>,
+    /// At least one. In the order they were written, which the binary format keeps.
+    pub variants: Vec<Variant>,
+    pub(crate) at: At,
+}
+
+/// One variant of a union.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Variant {
+    /// Its name as it travels.
+    pub name: String,
+    /// What it holds.
+    pub ty: Type,
+    /// What its value has to fulfil, besides its type's own constraints.
+    pub constraints: Constraints,
+    /// For readers.
+    pub description: Option<String>,
+    pub(crate) at: FieldPlaces,
 }
 
 /// `typedef "Name" type="string" max_length=64`

@@ -31,6 +31,7 @@ pub(crate) enum Kind {
     Map(Box<Shape>),
     Message(String),
     Enum(String),
+    Union(String),
 }
 
 impl Shape {
@@ -51,6 +52,7 @@ impl Shape {
             Type::Array(inner) => Kind::Array(item(inner)),
             Type::Map(inner) => Kind::Map(item(inner)),
             Type::Named(name) if protocol.enumeration(name).is_some() => Kind::Enum(name.clone()),
+            Type::Named(name) if protocol.union(name).is_some() => Kind::Union(name.clone()),
             Type::Named(name) => Kind::Message(name.clone()),
         };
         let mut patterns: Vec<String> = constraints
@@ -86,11 +88,11 @@ impl Shape {
             && self.patterns.is_empty()
     }
 
-    /// The message or enum in it, behind arrays and maps.
+    /// The message, enum or union in it, behind arrays and maps.
     pub(crate) fn named(&self) -> Option<&str> {
         match &self.kind {
             Kind::Array(item) | Kind::Map(item) => item.named(),
-            Kind::Message(name) | Kind::Enum(name) => Some(name),
+            Kind::Message(name) | Kind::Enum(name) | Kind::Union(name) => Some(name),
             _ => None,
         }
     }
@@ -118,7 +120,7 @@ impl fmt::Display for Kind {
             Self::Json => f.write_str("json"),
             Self::Array(item) => write!(f, "array of {}", item.kind),
             Self::Map(item) => write!(f, "map of {}", item.kind),
-            Self::Message(name) | Self::Enum(name) => f.write_str(name),
+            Self::Message(name) | Self::Enum(name) | Self::Union(name) => f.write_str(name),
         }
     }
 }

@@ -84,11 +84,12 @@ fn schemas() -> impl Strategy<Value = String> {
             requests.concat()
         )
     });
-    let types = (name(), name(), name(), name(), name());
-    (types, prop::collection::vec(channel, 1..4)).prop_map(|((protocol, message, declared, a, b), channels)| {
+    let types = (name(), name(), name(), name(), name(), name());
+    (types, prop::collection::vec(channel, 1..4)).prop_map(|((protocol, message, declared, union, a, b), channels)| {
         format!(
             "protocol \"{protocol}\" version=\"1.0.0\" {{\n\
              enum \"{declared}\" open=#true {{ values \"{a}\" \"{b}\" }}\n\
+             union \"{union}\" {{ variant \"{a}\" type=\"int\"; variant \"{b}\" type=\"json\" }}\n\
              message \"{message}\" {{ field \"{a}\" type=\"int\" default=1; field \"{b}\" type=\"json\" }}\n{}}}",
             channels.concat()
         )
@@ -119,8 +120,8 @@ fn rust_scopes(code: &str) -> Scopes {
             Item::Fn(item) => scopes.add("values", item.sig.ident),
             Item::Type(item) => scopes.add("types", item.ident),
             Item::Struct(item) => {
-                for field in &item.fields {
-                    let name = field.ident.clone().expect("fields have names");
+                // The field of a handle has no name.
+                for name in item.fields.iter().filter_map(|field| field.ident.clone()) {
                     scopes.add(format!("struct {}", item.ident), name);
                 }
                 scopes.add("types", item.ident);
@@ -152,6 +153,18 @@ fn rust_scopes(code: &str) -> Scopes {
                         }
                         _ => {}
                     }
+                }
+            }
+            Item::Macro(item)
+                if item
+                    .mac
+                    .path
+                    .segments
+                    .last()
+                    .is_some_and(|last| last.ident == "typed_handle") =>
+            {
+                for method in ["from_channel", "raw_channel", "with_binary", "with_options"] {
+                    scopes.add(format!("impl {}", item.mac.tokens), method);
                 }
             }
             _ => {}
@@ -245,6 +258,7 @@ fn scopes_of_both_languages_are_found() {
         ("types", "MainService"),
         ("values", "register_main"),
         ("impl MainClient", "posted_events"),
+        ("impl MainClient", "with_binary"),
         ("trait MainService", "echo"),
         ("struct Scalars", "broken"),
         ("enum MainRequest", "Echo"),

@@ -16,6 +16,8 @@ fn types() -> impl Strategy<Value = String> {
         Just("item_type=\"Shared\" type=\"array\"".to_owned()),
         Just("type=\"map\" item_type=\"Colour\"".to_owned()),
         Just("type=\"Shared\"".to_owned()),
+        Just("type=\"Part\" required=#true".to_owned()),
+        Just("type=\"array\" item_type=Part".to_owned()),
         Just("type=\"Colour\" default=\"red\"".to_owned()),
         Just("type=\"Short\" required=#true".to_owned()),
     ]
@@ -75,6 +77,7 @@ fn schemas() -> impl Strategy<Value = String> {
         let mut text = "protocol\t\"p\" version=\"1.0.0\" {\n".to_owned();
         text += "typedef \"Short\" max_length=5 type=\"string\"\nenum \"Colour\" { values \"red\" \"blue\" }\n";
         text += &format!("message \"Shared\"{space}{{\nfield \"s\" type=\"int\"\n{}}}\n", shared.replace("\"Shared\"", "\"string\""));
+        text += "union \"Part\" { variant \"s\" type=\"Shared\"; variant \"p\" item_type=\"Part\" type=array\nvariant n min=1 type=int }\n";
         for (index, (from, lifetime, asked, told, answers, end)) in channels.iter().enumerate() {
             text += &format!("channel \"c{index}\" lifetime={lifetime} from=\"{from}\" {{\n");
             let returns = if *answers { format!("returns \"A{index}\" {{ }}{end}") } else { String::new() };
@@ -163,6 +166,7 @@ proptest! {
         let text = format!(
             r#"protocol "{protocol}" version="1.0.0" {{
                 enum "{declared}" open=#{open} {{ value "{value}"; value "{field}" }}
+                union "u{declared}" {{ variant "{value}" type="{message}"; variant "{field}" type="u{declared}" }}
                 message "{message}" {{ field "{field}" type="{declared}" default="{value}"; field "{event}" type="string" }}
                 channel "{channel}" from="either" {{
                     request "{request}" {{ returns "{answer}" {{ field "{field}" type="{message}" }} }}

@@ -24,6 +24,9 @@ impl Checker<'_> {
                 }
             }
         }
+        for variant in protocol.unions.iter().flat_map(|union| &union.variants) {
+            self.fits(protocol, &variant.ty, &variant.constraints, &variant.at);
+        }
         normalise(protocol);
     }
 
@@ -41,6 +44,7 @@ impl Checker<'_> {
         if let Type::Named(name) = base
             && protocol.message(name).is_none()
             && protocol.enumeration(name).is_none()
+            && protocol.union(name).is_none()
         {
             self.room(constraints, &inherited, at);
             return;
@@ -239,11 +243,13 @@ impl Checker<'_> {
         }
     }
 
-    /// A default of an enum is one of its values; messages have none.
+    /// A default of an enum is one of its values; messages and unions have none.
     fn named_default(&mut self, protocol: &Protocol, name: &str, default: &Literal, at: At) {
         let Some(declared) = protocol.enumeration(name) else {
             if protocol.message(name).is_some() {
                 self.error_help(at, "a message cannot be a default", "leave it out");
+            } else if protocol.union(name).is_some() {
+                self.error_help(at, "a union cannot be a default", "leave it out");
             }
             return;
         };
@@ -287,6 +293,14 @@ fn normalise(protocol: &mut Protocol) {
     for typedef in &mut protocol.typedefs {
         let base = bases(&frozen, &typedef.ty);
         adapt(&base, &mut typedef.constraints, &mut None);
+    }
+    for variant in protocol
+        .unions
+        .iter_mut()
+        .flat_map(|union| &mut union.variants)
+    {
+        let base = bases(&frozen, &variant.ty);
+        adapt(&base, &mut variant.constraints, &mut None);
     }
     for message in &mut protocol.messages {
         for field in &mut message.fields {

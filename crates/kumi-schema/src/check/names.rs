@@ -31,6 +31,11 @@ impl Checker<'_> {
                 );
             }
         }
+        for union in &protocol.unions {
+            let variants = union.variants.iter();
+            let variants = variants.map(|variant| (&*variant.name, variant.at.name));
+            self.apart(variants, type_identifier);
+        }
         let channels = named_channels(protocol).map(|channel| (&*channel.name, channel.at));
         self.apart(channels, rust_identifier);
         for channel in &protocol.channels {
@@ -158,6 +163,7 @@ impl Checker<'_> {
                     .iter()
                     .map(|declared| (&declared.name, declared.at)),
             )
+            .chain(protocol.unions.iter().map(|union| (&union.name, union.at)))
             .chain(
                 protocol
                     .typedefs
@@ -206,7 +212,6 @@ fn channel_items(channel: &Channel) -> Vec<String> {
         format!("{snake}_options"),
         format!("register_{snake}"),
         format!("register_{snake}_with"),
-        format!("serve_{snake}"),
     ]);
     items
 }

@@ -1,26 +1,35 @@
-//! A message cannot hold itself without end.
+//! A message or a union cannot hold itself without end.
 //!
 //! Through an optional field, an array or a map it may: such a value ends where the field is missing or the list is
-//! empty. A circle of required fields has no smallest value.
+//! empty. Through a union it may if another variant ends. A circle of required fields has no smallest value, nor has a union
+//! all of whose variants lead back to it.
 
 use super::Checker;
-use crate::model::{Field, Message, Protocol, Type};
+use crate::model::{Field, Message, Protocol, Type, Union};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Checker<'_> {
     /// `types_hold`: every type that is named is declared. A message with a field of an unknown type is not known to hold
     /// nothing.
     pub(super) fn recursion(&mut self, protocol: &Protocol, types_hold: bool) {
-        let required = edges(protocol, |field| !field.is_optional());
+        let mut required = edges(protocol, |field| !field.is_optional());
+        let endless = endless(protocol, &required);
+        let ends = |name: &str| protocol.union(name).is_some() && !endless.contains(name);
+        required
+            .iter_mut()
+            .filter(|(name, _)| ends(name))
+            .for_each(|(_, held)| held.clear());
         let circles = Circles::of(&required);
         let mut reported = BTreeSet::new();
-        for message in named(protocol) {
+        let messages = named(protocol).map(|message| ("message", &message.name, message.at));
+        let unions = named_unions(protocol).map(|union| ("union", &union.name, union.at));
+        for (kind, name, at) in messages.chain(unions) {
             // One report for a circle, whichever of its members comes first. Looking for the way around takes time,
-            // so it is done for no other message.
-            if !circles.holds_itself(&message.name) || reported.contains(&message.name) {
+            // so it is done for no other type.
+            if !circles.holds_itself(name) || reported.contains(name) {
                 continue;
             }
-            let Some(circle) = circle(&message.name, &required) else {
+            let Some(circle) = circle(name, &required) else {
                 continue;
             };
             if circle.iter().any(|name| reported.contains(name)) {
@@ -28,15 +37,18 @@ impl Checker<'_> {
             }
             reported.extend(circle.iter().cloned());
             let mut names = circle.clone();
-            names.push(message.name.clone());
+            names.push(name.clone());
+            let help = match circle.iter().any(|name| protocol.union(name).is_some()) {
+                true => "a union needs a variant that does not lead back to it",
+                false => "one of these fields has to be optional, or an array or a map",
+            };
             self.error_help(
-                message.at,
+                at,
                 format!(
-                    "message {:?} always holds itself: {}",
-                    message.name,
+                    "{kind} {name:?} always holds itself: {}",
                     names.join(" -> ")
                 ),
-                "one of these fields has to be optional, or an array or a map",
+                help,
             );
         }
         if reported.is_empty() && types_hold {
@@ -48,10 +60,9 @@ impl Checker<'_> {
     /// claim billions of them.
     fn empty_items(&mut self, protocol: &Protocol) {
         let nothing = holding_nothing(protocol);
-        let fields = protocol.messages.iter().flat_map(|message| &message.fields);
-        let fields = fields.map(|field| (&field.ty, &field.at));
+        let members = protocol.members().map(|(ty, _, at)| (ty, at));
         let typedefs = protocol.typedefs.iter();
-        let all = fields.chain(typedefs.map(|typedef| (&typedef.ty, &typedef.at)));
+        let all = members.chain(typedefs.map(|typedef| (&typedef.ty, &typedef.at)));
         for (ty, at) in all {
             if let Type::Array(item) = ty
                 && let Type::Named(name) = protocol.resolve(item).0
@@ -101,25 +112,83 @@ fn holding_nothing(protocol: &Protocol) -> BTreeSet<&str> {
     found
 }
 
-/// Which messages hold which others directly, through fields that `counts`.
+/// The unions of which no value can end: each variant leads, through required fields, to a circle of required fields or to
+/// such a union. `required` has the messages and unions that a value of each type holds, a union with all its variants.
+///
+/// Works from the types that end outwards, each edge once: a message ends when all that it holds end, a union when one does.
+fn endless(protocol: &Protocol, required: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<String> {
+    let mut waiting: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut left: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut open: Vec<&str> = Vec::new();
+    for (name, held) in required {
+        for held in held {
+            waiting.entry(held).or_default().push(name);
+        }
+        let needed = match protocol.union(name) {
+            Some(union) => {
+                let mut variants = union.variants.iter();
+                usize::from(variants.all(|variant| self::held(protocol, &variant.ty).is_some()))
+            }
+            None => held.len(),
+        };
+        left.insert(name, needed);
+        if needed == 0 {
+            open.push(name);
+        }
+    }
+    while let Some(name) = open.pop() {
+        for holder in waiting.remove(name).unwrap_or_default() {
+            if let Some(needed) = left.get_mut(holder)
+                && *needed > 0
+            {
+                *needed -= 1;
+                if *needed == 0 {
+                    open.push(holder);
+                }
+            }
+        }
+    }
+    left.retain(|name, needed| *needed > 0 && protocol.union(name).is_some());
+    left.into_keys().map(str::to_owned).collect()
+}
+
+/// Which messages and unions hold which others directly: messages through fields that `counts`, unions through any variant.
 pub(crate) fn edges(
     protocol: &Protocol,
     counts: impl Fn(&Field) -> bool,
 ) -> BTreeMap<String, BTreeSet<String>> {
-    let messages: BTreeSet<&str> = named(protocol).map(|message| &*message.name).collect();
     let mut edges: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for message in named(protocol) {
-        let held = message
-            .fields
-            .iter()
-            .filter(|field| counts(field))
-            .filter_map(|field| match protocol.resolve(&field.ty).0 {
-                Type::Named(name) if messages.contains(&**name) => Some(name.clone()),
-                _ => None,
-            });
-        edges.insert(message.name.clone(), held.collect());
+        let fields = message.fields.iter().filter(|field| counts(field));
+        let held = fields
+            .filter_map(|field| held(protocol, &field.ty))
+            .collect();
+        edges.insert(message.name.clone(), held);
+    }
+    for union in named_unions(protocol) {
+        let variants = union.variants.iter();
+        let held = variants
+            .filter_map(|variant| held(protocol, &variant.ty))
+            .collect();
+        edges.insert(union.name.clone(), held);
     }
     edges
+}
+
+/// The message or union that a value of a type is, typedefs followed.
+fn held(protocol: &Protocol, ty: &Type) -> Option<String> {
+    match protocol.resolve(ty).0 {
+        Type::Named(name) if protocol.message(name).is_some() || protocol.union(name).is_some() => {
+            Some(name.clone())
+        }
+        _ => None,
+    }
+}
+
+/// Unions without a name were refused.
+fn named_unions(protocol: &Protocol) -> impl Iterator<Item = &Union> {
+    let unions = protocol.unions.iter();
+    unions.filter(|union| !union.name.is_empty())
 }
 
 /// Messages without a name were refused, so that no field can hold one.

@@ -46,10 +46,8 @@ impl Checker<'_> {
         for typedef in &protocol.typedefs {
             self.known_type(&typedef.ty, &typedef.at, &known, broken);
         }
-        for message in &protocol.messages {
-            for field in &message.fields {
-                self.known_type(&field.ty, &field.at, &known, broken);
-            }
+        for (ty, _, at) in protocol.members() {
+            self.known_type(ty, at, &known, broken);
         }
         self.typedefs_end(protocol);
         for channel in &protocol.channels {
@@ -102,8 +100,9 @@ impl Checker<'_> {
         if is_known || self.unusable.contains(name) || broken {
             return;
         }
-        let is_other_type =
-            protocol.typedef(name).is_some() || protocol.enumeration(name).is_some();
+        let is_other_type = protocol.typedef(name).is_some()
+            || protocol.enumeration(name).is_some()
+            || protocol.union(name).is_some();
         if is_other_type {
             return self.error_help(
                 at,
@@ -197,6 +196,7 @@ fn declared(protocol: &Protocol) -> impl Iterator<Item = &str> {
     let messages = protocol.messages.iter().map(|message| &*message.name);
     let enums = protocol.enums.iter().map(|declared| &*declared.name);
     let typedefs = protocol.typedefs.iter().map(|typedef| &*typedef.name);
-    let all = messages.chain(enums).chain(typedefs);
+    let unions = protocol.unions.iter().map(|union| &*union.name);
+    let all = messages.chain(enums).chain(unions).chain(typedefs);
     all.filter(|name| !name.is_empty())
 }

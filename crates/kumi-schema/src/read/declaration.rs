@@ -1,21 +1,24 @@
-//! What stands in a protocol: its description, messages, enums, typedefs and channels.
+//! What stands in a protocol: its description, messages, enums, unions, typedefs and channels.
 
 use super::Reader;
 use super::files::File;
 use crate::document::{Node, Scalar};
 use crate::limits::MAX_MEMBERS;
-use crate::model::{At, Enum, EnumValue, Message, Protocol, Type, Typedef};
+use crate::model::{
+    At, Enum, EnumValue, FieldPlaces, Message, Protocol, Type, Typedef, Union, Variant,
+};
 use crate::names;
 use crate::source::{Span, Spanned};
 use std::collections::BTreeMap;
 
-const IN_FILE: &[&str] = &["protocol", "import", "message", "enum", "typedef"];
+const IN_FILE: &[&str] = &["protocol", "import", "message", "enum", "union", "typedef"];
 const IN_PROTOCOL: &[&str] = &[
     "namespace",
     "description",
     "import",
     "message",
     "enum",
+    "union",
     "typedef",
     "channel",
     "service",
@@ -38,7 +41,9 @@ impl Reader {
                         self.protocol_body(node, is_root, protocol, &mut types);
                     }
                     "import" => {}
-                    "message" | "enum" | "typedef" => self.type_node(node, protocol, &mut types),
+                    "message" | "enum" | "union" | "typedef" => {
+                        self.type_node(node, protocol, &mut types)
+                    }
                     "channel" | "service" => self.error_help(
                         node.name.span,
                         format!("a {} belongs into a protocol", node.name.value),
@@ -71,7 +76,7 @@ impl Reader {
     ) {
         for child in node.children.iter().flat_map(|children| &children.nodes) {
             match &*child.name.value {
-                "message" | "enum" | "typedef" => self.type_node(child, protocol, types),
+                "message" | "enum" | "union" | "typedef" => self.type_node(child, protocol, types),
                 "namespace" if is_root => {
                     let text = self.text_node(child);
                     self.set_once(child, &mut protocol.namespace, text);
@@ -115,6 +120,7 @@ impl Reader {
         match &*node.name.value {
             "message" => self.message(node, protocol, types),
             "enum" => self.enumeration(node, protocol, types),
+            "union" => self.union(node, protocol, types),
             _ => self.typedef(node, protocol, types),
         }
     }
@@ -230,6 +236,75 @@ impl Reader {
         });
     }
 
+    fn union(&mut self, node: &Node, protocol: &mut Protocol, types: &mut Types) {
+        let properties = self.properties(node, &["description"]);
+        let mut description = self.text(&properties, "description").map(|text| text.value);
+        let name = self.name_argument(node, "union", "\"Shape\"");
+        let mut variants: Vec<Variant> = Vec::new();
+        let mut listed = 0;
+        for child in node.children.iter().flat_map(|children| &children.nodes) {
+            match &*child.name.value {
+                "variant" => {
+                    listed += 1;
+                    let variant = self.variant(child, &variants);
+                    variants.extend(variant);
+                }
+                "description" => {
+                    let text = self.text_node(child);
+                    self.set_once(child, &mut description, text);
+                }
+                _ => self.unknown_node(child, "a union", &["variant", "description"]),
+            }
+        }
+        if let Some(name) = name.as_ref().filter(|_| listed == 0) {
+            self.error_help(
+                name.span,
+                format!("union {:?} has no variants", name.value),
+                "for instance: variant \"text\" type=\"string\"",
+            );
+        }
+        protocol.add_union(Union {
+            name: self.declared_name(types, name),
+            description,
+            variants,
+            at: At(Self::name_place(node)),
+        });
+    }
+
+    /// `variant "circle" type="Circle"`. Nothing if its name is refused or taken by one before.
+    fn variant(&mut self, node: &Node, before: &[Variant]) -> Option<Variant> {
+        let name = self.name_argument(node, "variant", "\"text\" type=\"string\"");
+        self.no_children(node);
+        let typed = self.typed(node, false);
+        let name = name?;
+        if let Some(first) = before.iter().find(|known| known.name == name.value) {
+            let first = first.at.name.0;
+            self.duplicate(
+                name.span,
+                "variant",
+                &name.value,
+                first,
+                "take one of them out, or rename it",
+            );
+            return None;
+        }
+        if before.len() >= MAX_MEMBERS {
+            let message = format!("a union has at most {MAX_MEMBERS} variants");
+            self.error(node.name.span, message);
+            return None;
+        }
+        Some(Variant {
+            name: name.value,
+            ty: typed.ty,
+            constraints: typed.constraints,
+            description: typed.description,
+            at: FieldPlaces {
+                name: At(name.span),
+                ..typed.at
+            },
+        })
+    }
+
     fn typedef(&mut self, node: &Node, protocol: &mut Protocol, types: &mut Types) {
         let name = self.name_argument(node, "typedef", "\"RoomName\" type=\"string\"");
         self.no_children(node);
@@ -254,7 +329,7 @@ impl Reader {
         name.map(|name| name.value).unwrap_or_default()
     }
 
-    /// Takes a name for a type. Messages, enums and typedefs share one set of names.
+    /// Takes a name for a type. Messages, enums, unions and typedefs share one set of names.
     fn declare(&mut self, types: &mut Types, name: &Spanned<String>) -> bool {
         let declared = self.take_name(types, name);
         if !declared {

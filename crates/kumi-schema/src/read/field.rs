@@ -1,4 +1,4 @@
-//! Fields and typedefs: a type, and what values have to fulfil.
+//! Fields, variants and typedefs: a type, and what values have to fulfil.
 
 use super::Reader;
 use super::node::Properties;
@@ -6,7 +6,7 @@ use crate::document::{Node, Scalar};
 use crate::limits::MAX_MEMBERS;
 use crate::model::{At, Constraints, Field, FieldPlaces, Literal, Type};
 
-/// What fields and typedefs have in common.
+/// What fields, variants and typedefs have in common.
 pub(super) struct Typed {
     pub(super) ty: Type,
     pub(super) required: bool,
@@ -114,7 +114,7 @@ impl Reader {
         }
     }
 
-    /// Type and constraints of a field or a typedef. A type that was refused has an empty name.
+    /// Type and constraints of a field, a variant or a typedef. A type that was refused has an empty name.
     pub(super) fn typed(&mut self, node: &Node, is_field: bool) -> Typed {
         let known = if is_field { OF_FIELD } else { OF_TYPEDEF };
         let properties = self.properties(node, known);

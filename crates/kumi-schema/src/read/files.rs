@@ -130,7 +130,8 @@ impl Reader {
 
 /// Whether a node could not be read that may have declared a type. What stands in the block of one declares none.
 fn misses_declarations(document: &Document) -> bool {
-    let holds_types = |node: &&Node| !matches!(&*node.name.value, "message" | "enum" | "typedef");
+    let holds_types =
+        |node: &&Node| !matches!(&*node.name.value, "message" | "enum" | "union" | "typedef");
     document.is_incomplete
         || document
             .nodes

@@ -82,7 +82,7 @@ impl Code<'_> {
         )]);
         let name = text(&channel.name);
         self.line(format_args!(
-            "pub fn {snake}_spec() -> {rt}::ChannelSpec {{ {rt}::ChannelSpec::new({name}){settings} }}"
+            "pub fn {snake}_spec() -> {rt}::ChannelSpec {{ {rt}::ChannelSpec::new({name}).options({snake}_options()) }}"
         ));
         self.doc(&[&format!(
             "With what a client opens channel `{}`.",
@@ -95,39 +95,19 @@ impl Code<'_> {
 
     /// A handle with a method for everything that its side sends.
     fn handle(&mut self, channel: &Channel, name: &str, side: Side, plain: &str) {
-        let (rt, from) = (self.rt, self.conversion());
+        let rt = self.rt;
         self.doc(&[
             plain,
             channel.description.as_deref().unwrap_or_default(),
             "Clones are the same channel.",
         ]);
         self.line(format_args!("#[derive(Clone, Debug)]"));
-        self.line(format_args!(
-            "pub struct {name} {{ channel: {rt}::TypedChannel }}"
-        ));
+        self.line(format_args!("pub struct {name}({rt}::TypedChannel<Self>);"));
+        self.line(format_args!("{rt}::typed_handle!({name});"));
+        let body = self.text.len();
         self.line(format_args!("{FOREIGN_NAMES}"));
         self.line(format_args!("impl {name} {{"));
-        self.doc(&["A handle on an open channel, whose messages are JSON."]);
-        self.line(format_args!(
-            "pub fn from_channel(channel: {rt}::UnisonChannel) -> Self {{ \
-             Self {{ channel: {rt}::TypedChannel::new(channel) }} }}"
-        ));
-        self.doc(&[
-            "Another handle on the same channel in the binary format, which takes no detour over JSON.",
-            "Both sides need the same schema hash; otherwise what is sent is refused.",
-        ]);
-        self.line(format_args!(
-            "#[must_use] pub fn with_binary(&self) -> Self {{ Self {{ channel: self.channel.clone().binary() }} }}"
-        ));
-        self.doc(&["Another handle on the same channel, with other options for its calls, such as a deadline."]);
-        self.line(format_args!(
-            "#[must_use] pub fn with_options(&self, options: {rt}::CallOptions) -> Self {{ \
-             Self {{ channel: self.channel.clone().options(options) }} }}"
-        ));
-        self.doc(&["The channel beneath."]);
-        self.line(format_args!(
-            "pub fn raw_channel(&self) -> &{rt}::UnisonChannel {{ self.channel.channel() }}"
-        ));
+        let methods = self.text.len();
         let asks = match side {
             Side::Server => channel.from.is_server(),
             _ => channel.from.is_client(),
@@ -150,11 +130,12 @@ impl Code<'_> {
         if side == Side::Client && channel.from.is_server() && !channel.requests.is_empty() {
             self.serve_requests(channel);
         }
-        self.line(format_args!("}}"));
-        self.line(format_args!(
-            "impl {from}<{rt}::UnisonChannel> for {name} {{ fn from(channel: {rt}::UnisonChannel) -> Self {{ \
-             Self::from_channel(channel) }} }}"
-        ));
+        if self.text.len() == methods {
+            // This side sends and hears nothing.
+            self.text.truncate(body);
+        } else {
+            self.line(format_args!("}}"));
+        }
     }
 
     fn request(&mut self, request: &Request) {
@@ -168,7 +149,7 @@ impl Code<'_> {
         self.doc(&[request.description.as_deref().unwrap_or(&plain), repeat]);
         self.line(format_args!(
             "pub async fn {}(&self, request: &{}) -> {result}<{}, {rt}::NetworkError> {{ \
-             self.channel.call({}, request, {}).await }}",
+             self.0.call({}, request, {}).await }}",
             rust_identifier(&request.name),
             type_identifier(&request.message),
             answer(request),
@@ -186,7 +167,7 @@ impl Code<'_> {
         ]);
         self.line(format_args!(
             "pub async fn send_{}(&self, event: &{}) -> {result}<(), {rt}::NetworkError> {{ \
-             self.channel.emit({}, event).await }}",
+             self.0.emit({}, event).await }}",
             snake_case(&event.name),
             type_identifier(&event.message),
             text(&event.name),
@@ -203,7 +184,7 @@ impl Code<'_> {
              counted. `event_streams` takes all of them at once.",
         ]);
         self.line(format_args!(
-            "pub fn {}_events(&self) -> {rt}::EventStream<{}> {{ self.channel.events({}) }}",
+            "pub fn {}_events(&self) -> {rt}::EventStream<{}> {{ self.0.events({}) }}",
             snake_case(&event.name),
             type_identifier(&event.message),
             text(&event.name),

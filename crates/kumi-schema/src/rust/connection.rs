@@ -97,7 +97,7 @@ impl Code<'_> {
     }
 
     fn sum(&mut self, name: &str, doc: &str, variants: &[(String, Option<String>)]) {
-        let from = self.conversion();
+        let rt = self.rt;
         self.doc(&[doc]);
         self.line(format_args!("#[derive(Clone, Debug, PartialEq)]"));
         self.line(format_args!(
@@ -112,17 +112,20 @@ impl Code<'_> {
             }
         }
         self.line(format_args!("}}"));
-        for (variant, message) in variants {
-            let alone = variants
-                .iter()
-                .filter(|(_, other)| other == message)
-                .count()
-                == 1;
-            if let (Some(message), true) = (message, alone) {
-                self.line(format_args!(
-                    "impl {from}<{message}> for {name} {{ fn from(message: {message}) -> Self {{ Self::{variant}(message) }} }}"
-                ));
-            }
+        let alone = |message: &Option<String>| {
+            let same = variants.iter().filter(|(_, other)| other == message);
+            same.count() == 1
+        };
+        let convertible: Vec<String> = variants
+            .iter()
+            .filter(|(_, message)| alone(message))
+            .filter_map(|(variant, message)| Some(format!("{variant}({})", message.as_ref()?)))
+            .collect();
+        if !convertible.is_empty() {
+            let convertible = convertible.join(", ");
+            self.line(format_args!(
+                "{rt}::typed_variants!({name} {{ {convertible} }});"
+            ));
         }
     }
 

@@ -230,10 +230,6 @@ impl Code<'_> {
         self.prelude("Sync", "::core::marker::Sync")
     }
 
-    fn conversion(&self) -> &'static str {
-        self.prelude("From", "::core::convert::From")
-    }
-
     /// A name for a type parameter that is no type of the schema.
     fn parameter(&self) -> &'static str {
         self.prelude("S", "__S")
@@ -244,7 +240,8 @@ fn code_names(protocol: &Protocol) -> BTreeSet<String> {
     let messages = protocol.messages.iter().map(|message| &message.name);
     let enums = protocol.enums.iter().map(|declared| &declared.name);
     let typedefs = protocol.typedefs.iter().map(|typedef| &typedef.name);
-    let all = messages.chain(enums).chain(typedefs);
+    let unions = protocol.unions.iter().map(|union| &union.name);
+    let all = messages.chain(enums).chain(unions).chain(typedefs);
     all.map(|name| names::type_identifier(name)).collect()
 }
 

@@ -1,9 +1,9 @@
 //! Whether two texts are the same Rust code, however each is laid out.
 //!
 //! A formatter changes line breaks, commas at the end of lists, comments, and braces around the one expression of a closure
-//! or a match arm. Both texts are parsed, brought into one form in these respects, and printed by one printer.
+//! or a match arm, and makes one `derive` of several in a row. Both texts are parsed, brought into one form in these respects, and printed by one printer.
 
-use proc_macro2::{TokenStream, TokenTree};
+use proc_macro2::{Punct, Spacing, TokenStream, TokenTree};
 use syn::visit_mut::{self, VisitMut};
 use syn::{Attribute, Block, Expr, Meta, Stmt};
 
@@ -44,6 +44,16 @@ impl VisitMut for Canonical {
         arm.comma = None;
     }
 
+    fn visit_item_struct_mut(&mut self, item: &mut syn::ItemStruct) {
+        visit_mut::visit_item_struct_mut(self, item);
+        merge_derives(&mut item.attrs);
+    }
+
+    fn visit_item_enum_mut(&mut self, item: &mut syn::ItemEnum) {
+        visit_mut::visit_item_enum_mut(self, item);
+        merge_derives(&mut item.attrs);
+    }
+
     fn visit_attribute_mut(&mut self, attribute: &mut Attribute) {
         if let Meta::List(list) = &mut attribute.meta {
             list.tokens = without_last_commas(list.tokens.clone());
@@ -53,6 +63,26 @@ impl VisitMut for Canonical {
     fn visit_macro_mut(&mut self, invoked: &mut syn::Macro) {
         invoked.tokens = without_last_commas(invoked.tokens.clone());
     }
+}
+
+/// Makes one `derive` of those that follow each other.
+fn merge_derives(attributes: &mut Vec<Attribute>) {
+    let mut merged: Vec<Attribute> = Vec::with_capacity(attributes.len());
+    for attribute in attributes.drain(..) {
+        if attribute.path().is_ident("derive")
+            && let Some(before) = merged.last_mut()
+            && before.path().is_ident("derive")
+            && let (Meta::List(before), Meta::List(list)) = (&mut before.meta, &attribute.meta)
+        {
+            before
+                .tokens
+                .extend([TokenTree::Punct(Punct::new(',', Spacing::Alone))]);
+            before.tokens.extend(list.tokens.clone());
+        } else {
+            merged.push(attribute);
+        }
+    }
+    *attributes = merged;
 }
 
 /// Takes the braces off a block that is one expression.
@@ -114,6 +144,14 @@ mod tests {
         assert!(is_same_rust(
             "#[derive(\n  Clone,\n  Copy,\n)]\nstruct A;",
             "#[derive(Clone, Copy)] struct A;"
+        ));
+        assert!(is_same_rust(
+            "#[derive(Clone, Copy, Debug)]\nstruct A;",
+            "#[derive(Clone, Copy)] #[derive(Debug)] struct A;"
+        ));
+        assert!(!is_same_rust(
+            "#[derive(Clone, Debug)]\nstruct A;",
+            "#[derive(Clone)] #[derive(Copy)] struct A;"
         ));
     }
 }

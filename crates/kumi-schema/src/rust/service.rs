@@ -81,7 +81,7 @@ impl Code<'_> {
     }
 
     fn register(&mut self, channel: &Channel) {
-        let (rt, result) = (self.rt, self.result());
+        let rt = self.rt;
         let as_ref = self.prelude("AsRef", "::core::convert::AsRef");
         let s = self.parameter();
         let name = pascal_case(&channel.name);
@@ -100,64 +100,58 @@ impl Code<'_> {
         self.line(format_args!(
             "pub fn register_{snake}_with<{s}: {name}Service>(server: &impl {as_ref}<{rt}::ChannelRegistry>, \
              spec: {rt}::ChannelSpec, implementation: {s}) {{ \
-             let implementation = ::std::sync::Arc::new(implementation); \
-             server.as_ref().register_channel_with(spec, \
-             move |_: ::std::sync::Arc<{rt}::ConnectionContext>, channel: {rt}::UnisonChannel| \
-             serve_{snake}(::std::sync::Arc::clone(&implementation), channel)); }}"
+             struct __Server<{s}>({s});"
         ));
+        self.typed_service(channel);
         self.line(format_args!(
-            "async fn serve_{snake}<{s}: {name}Service>(implementation: ::std::sync::Arc<{s}>, \
-             channel: {rt}::UnisonChannel) -> {result}<(), {rt}::NetworkError> {{"
+            "{rt}::typed::register(server, spec, __Server(implementation)); }}"
         ));
+    }
+
+    /// Hands what arrives on a channel to the methods of its service. Methods are named with the type, because `clone` and
+    /// the like are methods of a reference too.
+    fn typed_service(&mut self, channel: &Channel) {
+        let (rt, result, s) = (self.rt, self.result(), self.parameter());
+        let name = pascal_case(&channel.name);
         self.line(format_args!(
-            "let peer = {name}Peer::from_channel(channel.clone());"
+            "impl<{s}: {name}Service> {rt}::typed::TypedService for __Server<{s}> {{ type Peer = {name}Peer;"
         ));
         if channel.from.is_client() && !channel.requests.is_empty() {
             self.line(format_args!(
-                "let answering = ::std::sync::Arc::clone(&implementation);"
+                "const ANSWERS: bool = true; \
+                 async fn answer(&self, request: {rt}::IncomingRequest) -> {result}<{rt}::Payload, {rt}::RemoteError> {{ \
+                 use {rt}::typed::answer; match request.method() {{"
             ));
-            self.line(format_args!("channel.set_service("));
-            self.dispatch(channel, &format!("{name}Service"), "answering");
-            self.line(format_args!(");"));
-        }
-        self.line(format_args!("let events = async {{"));
-        let heard: Vec<_> = channel.events_from(Side::Client).collect();
-        if heard.is_empty() {
-            self.line(format_args!(
-                "while {rt}::typed::next_event(&channel).await?.is_some() {{}}"
-            ));
-        } else {
-            self.line(format_args!(
-                "while let Some(message) = {rt}::typed::next_event(&channel).await? {{"
-            ));
-            for (index, event) in heard.into_iter().enumerate() {
+            for request in &channel.requests {
                 self.line(format_args!(
-                    "{}if let Some(event) = {rt}::typed::event_named::<{}>(&message, {}) {{ \
-                     {name}Service::{}(&*implementation, &peer, event).await; }}",
+                    "{} => answer(request, |call, message| {s}::{}(&self.0, call, message)).await,",
+                    text(&request.name),
+                    rust_identifier(&request.name),
+                ));
+            }
+            self.line(format_args!(
+                "other => Err({rt}::RemoteError::method_not_found(other)), }} }}"
+            ));
+        }
+        let mut heard = channel.events_from(Side::Client).peekable();
+        if heard.peek().is_some() {
+            self.line(format_args!(
+                "async fn event(&self, peer: &{name}Peer, message: {rt}::ProtocolMessage) {{ \
+                 use {rt}::typed::event_named;"
+            ));
+            for (index, event) in heard.enumerate() {
+                self.line(format_args!(
+                    "{}if let Some(event) = event_named(&message, {}) {{ {s}::{}(&self.0, peer, event).await; }}",
                     if index == 0 { "" } else { "else " },
-                    type_identifier(&event.message),
                     text(&event.name),
                     rust_identifier(&event.name),
                 ));
             }
             self.line(format_args!("}}"));
         }
-        self.line(format_args!("Ok(()) }};"));
-        // A request may be called `Clone`, and a method of one's own goes before a trait's.
-        let has_clone = |request: &Request| snake_case(&request.name) == "clone";
-        let copy = if channel.from.is_server() && channel.requests.iter().any(has_clone) {
-            "::core::clone::Clone::clone(&peer)"
-        } else {
-            "peer.clone()"
-        };
-        // A stream that carries a single large call is no client that came or went.
         self.line(format_args!(
-            "let beside = async {{ if !channel.is_own_stream() {{ \
-             implementation.channel_opened({copy}).await; }} }};"
-        ));
-        self.line(format_args!(
-            "let outcome = {rt}::typed::run_beside(events, beside).await; \
-             if !channel.is_own_stream() {{ implementation.channel_closed(&peer).await; }} outcome }}"
+            "async fn opened(&self, peer: {name}Peer) {{ {s}::channel_opened(&self.0, peer).await; }} \
+             async fn closed(&self, peer: &{name}Peer) {{ {s}::channel_closed(&self.0, peer).await; }} }}"
         ));
     }
 

@@ -1,4 +1,4 @@
-//! Messages as structs, enums as enums, typedefs as aliases.
+//! Messages as structs, enums and unions as enums, typedefs as aliases.
 //!
 //! A field that is neither required nor has a default is an `Option`; one with a default has its plain type and is
 //! always written. A closed enum refuses values it does not list; an open one keeps them in its variant `Unknown`.
@@ -6,7 +6,7 @@
 
 use super::{Code, text};
 use crate::check::{Circles, edges};
-use crate::model::{Enum, Field, Literal, Message, Type};
+use crate::model::{Constraints, Enum, Field, Literal, Message, Type, Union, Variant};
 use crate::names::{rust_identifier, snake_case, type_identifier};
 use crate::shape::{Kind, Shape};
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Above this many arguments a function is called unreadable by the lints.
 const MANY_ARGUMENTS: usize = 7;
 
-/// Which messages hold which, to know where a value has to be boxed and where a derive would run in circles.
+/// Which messages and unions hold which, to know where a value has to be boxed and where a derive would run in circles.
 struct Holds<'e> {
     /// Through single fields only.
     directly: Circles<'e>,
@@ -39,25 +39,31 @@ impl Code<'_> {
             directly: Circles::of(&directly),
             somehow: Circles::of(&somehow),
         };
+        for union in &protocol.unions {
+            self.union(union, &holds);
+        }
         for message in &protocol.messages {
             self.message(message, &holds);
         }
     }
 
     fn all_edges(&self) -> BTreeMap<String, BTreeSet<String>> {
-        let held = |message: &Message| {
-            let shapes = message
-                .fields
-                .iter()
-                .map(|field| Shape::of(self.protocol, &field.ty, &field.constraints));
-            shapes
-                .filter_map(|shape| shape.named().map(str::to_owned))
-                .collect()
+        let none = Constraints::default();
+        let held = |ty: &Type| {
+            let shape = Shape::of(self.protocol, ty, &none);
+            shape.named().map(str::to_owned)
         };
-        let messages = self.protocol.messages.iter();
-        messages
-            .map(|message| (message.name.clone(), held(message)))
-            .collect()
+        let messages = self.protocol.messages.iter().map(|message| {
+            let fields = message.fields.iter();
+            let held = fields.filter_map(|field| held(&field.ty)).collect();
+            (message.name.clone(), held)
+        });
+        let unions = self.protocol.unions.iter().map(|union| {
+            let variants = union.variants.iter();
+            let held = variants.filter_map(|variant| held(&variant.ty)).collect();
+            (union.name.clone(), held)
+        });
+        messages.chain(unions).collect()
     }
 
     pub(super) fn rust_type(&self, ty: &Type) -> String {
@@ -82,10 +88,14 @@ impl Code<'_> {
     /// Everything is derived through the runtime, so that the including crate needs no dependency of its own.
     fn derives(&mut self, more: &str) {
         let rt = self.rt;
+        self.line(format_args!("#[derive(Clone, Debug, PartialEq{more})]"));
         self.line(format_args!(
-            "#[derive(Clone, Debug, PartialEq{more}, {rt}::serde::Serialize, {rt}::serde::Deserialize, \
-             {rt}::rkyv::Archive, {rt}::rkyv::Serialize, {rt}::rkyv::Deserialize)]"
+            "#[derive({rt}::serde::Serialize, {rt}::serde::Deserialize)]"
         ));
+        self.line(format_args!(
+            "#[derive({rt}::rkyv::Archive, {rt}::rkyv::Serialize)]"
+        ));
+        self.line(format_args!("#[derive({rt}::rkyv::Deserialize)]"));
         self.line(format_args!("#[serde(crate = \"{rt}::serde\")]"));
         self.line(format_args!("#[rkyv(crate = {rt}::rkyv)]"));
     }
@@ -150,6 +160,60 @@ impl Code<'_> {
         ));
     }
 
+    /// As `{"type": "circle", "value": ...}` in JSON. A union is closed: a variant that is not listed is an error of the
+    /// reader, never a panic, so the enum is exhaustive.
+    fn union(&mut self, union: &Union, holds: &Holds<'_>) {
+        let name = type_identifier(&union.name);
+        let plain = format!("One of the variants of {}.", union.name);
+        self.doc(&[
+            union.description.as_deref().unwrap_or(&plain),
+            "A variant that is not listed is refused.",
+        ]);
+        self.derives("");
+        self.line(format_args!(
+            "#[serde(tag = \"type\", content = \"value\")]"
+        ));
+        if holds.somehow.holds_itself(&union.name) {
+            self.recursive_bounds();
+        }
+        self.line(format_args!(
+            "#[allow(clippy::large_enum_variant, clippy::enum_variant_names)]"
+        ));
+        self.line(format_args!("pub enum {name} {{"));
+        for variant in &union.variants {
+            self.variant(union, variant, holds);
+        }
+        self.line(format_args!("}}"));
+        self.line(format_args!("impl {name} {{"));
+        self.validate_union(union);
+        self.line(format_args!("}}"));
+    }
+
+    fn variant(&mut self, union: &Union, variant: &Variant, holds: &Holds<'_>) {
+        let plain = format!("`{}`", variant.name);
+        self.doc(&[variant.description.as_deref().unwrap_or(&plain)]);
+        self.line(format_args!("#[serde(rename = {})]", text(&variant.name)));
+        let shape = Shape::of(self.protocol, &variant.ty, &variant.constraints);
+        let mut attributes = String::new();
+        if holds_bytes(&shape) {
+            attributes = format!("#[serde(with = \"{}::typed::base64_bytes\")] ", self.rt);
+        }
+        if let Some(held) = shape.named()
+            && holds.somehow.leads_back(&union.name, held)
+        {
+            attributes.push_str("#[rkyv(omit_bounds)] ");
+        }
+        let ty = self.rust_type(&variant.ty);
+        let ty = match self.protocol.resolve(&variant.ty).0 {
+            Type::Named(held) if holds.directly.leads_back(&union.name, held) => {
+                format!("Box<{ty}>")
+            }
+            _ => ty,
+        };
+        let name = type_identifier(&variant.name);
+        self.line(format_args!("{name}({attributes}{ty}),"));
+    }
+
     fn message(&mut self, message: &Message, holds: &Holds<'_>) {
         let name = type_identifier(&message.name);
         let plain = format!("Message {}.", message.name);
@@ -168,23 +232,27 @@ impl Code<'_> {
             self.field(message, field, holds);
         }
         self.line(format_args!("}}"));
-        self.line(format_args!("impl {name} {{"));
-        if demands {
-            self.constructor(message, holds);
+        let constrained = self.is_constrained(message);
+        if demands || defaults || constrained {
+            self.line(format_args!("impl {name} {{"));
+            if demands {
+                self.constructor(message, holds);
+            }
+            for field in &message.fields {
+                self.default_function(field);
+            }
+            if constrained {
+                self.validate(message);
+            }
+            self.line(format_args!("}}"));
         }
-        for field in &message.fields {
-            self.default_function(field);
-        }
-        self.validate(message);
-        self.line(format_args!("}}"));
         if defaults && !demands {
             self.default_impl(message, &name);
         }
-        let (rt, result) = (self.rt, self.result());
+        let (rt, wire_name) = (self.rt, text(&message.name));
+        let free = if constrained { "" } else { ", unconstrained" };
         self.line(format_args!(
-            "impl {rt}::Message for {name} {{ const NAME: &'static str = {}; \
-             fn validate(&self) -> {result}<(), {rt}::ValidationError> {{ {name}::validate(self) }} }}",
-            text(&message.name)
+            "{rt}::typed_message!({name}, {wire_name}{free});"
         ));
     }
 

@@ -1,17 +1,22 @@
 //! `validate()`: every constraint of a message and of what it holds, with the path of the field that breaks it.
 
 use super::{Code, text};
-use crate::model::{Literal, Message};
-use crate::names::rust_identifier;
+use crate::model::{Literal, Message, Union};
+use crate::names::{rust_identifier, type_identifier};
 use crate::shape::{Kind, Shape};
 
 impl Code<'_> {
+    /// Whether some value of a message breaks its schema.
+    pub(super) fn is_constrained(&self, message: &Message) -> bool {
+        let mut fields = message.fields.iter();
+        fields.any(|field| needs_check(&Shape::of(self.protocol, &field.ty, &field.constraints)))
+    }
+
     pub(super) fn validate(&mut self, message: &Message) {
         let (rt, result) = (self.rt, self.result());
         self.doc(&[
             "Checks every constraint of the schema.",
-            "Fails with the path of the first field that breaks one. Requests are checked before they are sent, and \
-             everything is checked when it arrives.",
+            "Fails with the path of the first field that breaks one.",
         ]);
         self.line(format_args!(
             "pub fn validate(&self) -> {result}<(), {rt}::ValidationError> {{"
@@ -35,6 +40,34 @@ impl Code<'_> {
             self.line(format_args!("}}"));
         }
         self.line(format_args!("Ok(()) }}"));
+    }
+
+    pub(super) fn validate_union(&mut self, union: &Union) {
+        let (rt, result) = (self.rt, self.result());
+        self.doc(&["Checks every constraint of the schema. Fails with the path of the first value that breaks one."]);
+        self.line(format_args!(
+            "pub fn validate(&self) -> {result}<(), {rt}::ValidationError> {{ match self {{"
+        ));
+        let mut others = false;
+        for variant in &union.variants {
+            let shape = Shape::of(self.protocol, &variant.ty, &variant.constraints);
+            if !needs_check(&shape) {
+                others = true;
+                continue;
+            }
+            let name = type_identifier(&variant.name);
+            self.line(format_args!("Self::{name}(value) => {{"));
+            let path = Path {
+                format: "value".into(),
+                arguments: Vec::new(),
+            };
+            self.check(&shape, "value", &path, 0);
+            self.line(format_args!("}}"));
+        }
+        if others {
+            self.line(format_args!("_ => {{}}"));
+        }
+        self.line(format_args!("}} Ok(()) }}"));
     }
 
     /// Checks the value that the reference `value` points to.
@@ -95,7 +128,7 @@ impl Code<'_> {
                 self.check(item, &inner, &path.then("[{:?}]", &key), depth + 1);
                 self.line(format_args!("}}"));
             }
-            Kind::Message(_) => self.line(format_args!(
+            Kind::Message(_) | Kind::Union(_) => self.line(format_args!(
                 "{value}.validate().map_err(|error| error.within({}))?;",
                 path.text()
             )),
@@ -104,12 +137,12 @@ impl Code<'_> {
     }
 }
 
-/// Messages are always asked; they know best whether there is something to check.
+/// Messages and unions are always checked by their own `validate`.
 fn needs_check(shape: &Shape) -> bool {
     !shape.is_unconstrained()
         || match &shape.kind {
             Kind::Array(item) | Kind::Map(item) => needs_check(item),
-            Kind::Message(_) | Kind::Float => true,
+            Kind::Message(_) | Kind::Union(_) | Kind::Float => true,
             _ => false,
         }
 }

@@ -7,7 +7,7 @@
 
 use super::types::literal;
 use super::{Writer, text};
-use crate::model::{Field, Message, Protocol};
+use crate::model::{Field, Message, Protocol, Union};
 use crate::names::{pascal_case, shouting_case, type_identifier};
 use crate::pattern::for_javascript;
 use crate::shape::{Kind, Shape};
@@ -31,20 +31,19 @@ pub(super) fn write(out: &mut Writer, protocol: &Protocol) {
     for message in &protocol.messages {
         write_check(out, protocol, &patterns, message);
     }
+    for union in &protocol.unions {
+        write_union_check(out, protocol, &patterns, union);
+    }
 }
 
-/// The patterns of all fields, each once: they are compiled when the module is loaded.
+/// The patterns of all fields and variants, each once: they are compiled when the module is loaded.
 struct Patterns(BTreeSet<String>);
 
 impl Patterns {
     fn of(protocol: &Protocol) -> Self {
         let mut all = BTreeSet::new();
-        let fields = protocol.messages.iter().flat_map(|message| &message.fields);
-        for field in fields {
-            collect(
-                &Shape::of(protocol, &field.ty, &field.constraints),
-                &mut all,
-            );
+        for (ty, constraints, _) in protocol.members() {
+            collect(&Shape::of(protocol, ty, constraints), &mut all);
         }
         Self(all)
     }
@@ -108,10 +107,9 @@ struct Used {
 impl Used {
     fn of(protocol: &Protocol) -> Self {
         let mut used = Self::default();
-        let fields = protocol.messages.iter().flat_map(|message| &message.fields);
-        for field in fields {
+        for (ty, constraints, _) in protocol.members() {
             used.fields = true;
-            used.look(&Shape::of(protocol, &field.ty, &field.constraints));
+            used.look(&Shape::of(protocol, ty, constraints));
         }
         used
     }
@@ -197,27 +195,35 @@ fn write_json(out: &mut Writer, protocol: &Protocol) {
 }
 
 fn write_check(out: &mut Writer, protocol: &Protocol, patterns: &Patterns, message: &Message) {
-    let name = type_identifier(&message.name);
-    out.blank();
-    out.doc(Some(&format!(
-        "Throws {} unless a value is what the schema says.",
-        error_name(protocol)
-    )));
-    // The last two are for messages within messages.
-    out.line(&format!(
-        "export function check{name}(value: unknown, path = \"\", depth = 0): asserts value is {name} {{"
-    ));
     let check = Check { protocol, patterns };
-    check.container(
-        out,
-        "${path.slice(0, -1)}",
-        "typeof value !== \"object\" || value === null || Array.isArray(value)",
-        "it is no object",
-        "depth",
-    );
+    check.begin(out, &message.name);
     for field in &message.fields {
         check.field(out, field);
     }
+    out.line("}");
+}
+
+/// A union is an object: `type` has the name of a variant, `value` what the variant holds.
+fn write_union_check(out: &mut Writer, protocol: &Protocol, patterns: &Patterns, union: &Union) {
+    let check = Check { protocol, patterns };
+    check.begin(out, &union.name);
+    out.line("const field = own(value, \"value\");");
+    out.line("switch (own(value, \"type\")) {");
+    for variant in &union.variants {
+        let shape = Shape::of(protocol, &variant.ty, &variant.constraints);
+        out.line(&format!("case {}: {{", text(&variant.name)));
+        check.refuse(out, "field === undefined", "${path}value", "it is missing");
+        check.shape(out, &shape, "field", "${path}value", 0);
+        out.line("break;");
+        out.line("}");
+    }
+    out.line("default:");
+    out.line(&format!(
+        "throw new {}(`${{path}}type`, {});",
+        error_name(protocol),
+        text(&format!("it is no variant of {}", union.name))
+    ));
+    out.line("}");
     out.line("}");
 }
 
@@ -228,6 +234,27 @@ struct Check<'p> {
 }
 
 impl Check<'_> {
+    /// The head of the function that checks a message or a union, up to where it is known to be an object.
+    fn begin(&self, out: &mut Writer, name: &str) {
+        let name = type_identifier(name);
+        out.blank();
+        out.doc(Some(&format!(
+            "Throws {} unless a value is what the schema says.",
+            error_name(self.protocol)
+        )));
+        // The last two are for what lies within a message.
+        out.line(&format!(
+            "export function check{name}(value: unknown, path = \"\", depth = 0): asserts value is {name} {{"
+        ));
+        self.container(
+            out,
+            "${path.slice(0, -1)}",
+            "typeof value !== \"object\" || value === null || Array.isArray(value)",
+            "it is no object",
+            "depth",
+        );
+    }
+
     fn field(&self, out: &mut Writer, field: &Field) {
         let shape = Shape::of(self.protocol, &field.ty, &field.constraints);
         let path = format!("${{path}}{}", field.name);
@@ -318,7 +345,7 @@ impl Check<'_> {
                 &depth,
             ),
             Kind::Enum(name) => self.enumeration(out, name, value, path, &is_text),
-            Kind::Message(name) => out.line(&format!(
+            Kind::Message(name) | Kind::Union(name) => out.line(&format!(
                 "check{}({value}, `{path}.`, {depth});",
                 type_identifier(name)
             )),

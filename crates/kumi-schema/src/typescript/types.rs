@@ -1,7 +1,7 @@
-//! Messages as interfaces, enums as unions of texts, typedefs as other names, defaults as constants.
+//! Messages as interfaces, enums as unions of texts, unions as unions of objects that their `type` tells apart, typedefs as other names, defaults as constants.
 
 use super::{Writer, property, text};
-use crate::model::{Enum, Field, Literal, Message, Protocol, Type};
+use crate::model::{Enum, Field, Literal, Message, Protocol, Type, Union};
 use crate::names::{pascal_case, shouting_case, type_identifier};
 
 pub(super) fn write(out: &mut Writer, protocol: &Protocol) {
@@ -29,6 +29,9 @@ pub(super) fn write(out: &mut Writer, protocol: &Protocol) {
     for declared in &protocol.enums {
         write_enum(out, declared);
     }
+    for union in &protocol.unions {
+        write_union(out, protocol, union);
+    }
     for message in &protocol.messages {
         write_message(out, protocol, message);
     }
@@ -45,8 +48,7 @@ fn uses_json(protocol: &Protocol) -> bool {
         Type::Array(item) | Type::Map(item) => **item == Type::Json,
         _ => false,
     };
-    let fields = protocol.messages.iter().flat_map(|message| &message.fields);
-    fields.map(|field| &field.ty).any(holds)
+    protocol.members().any(|(ty, _, _)| holds(ty))
         || protocol.typedefs.iter().any(|typedef| holds(&typedef.ty))
 }
 
@@ -100,6 +102,33 @@ fn write_enum(out: &mut Writer, declared: &Enum) {
         shouting_case(&declared.name),
         listed.join(", ")
     ));
+}
+
+fn write_union(out: &mut Writer, protocol: &Protocol, union: &Union) {
+    let name = type_identifier(&union.name);
+    let mut lines: Vec<String> = union.description.iter().cloned().collect();
+    lines.extend(union.variants.iter().filter_map(|variant| {
+        let description = variant.description.as_ref()?;
+        Some(format!(
+            "- `{}`: {}",
+            variant.name,
+            super::one_line(description)
+        ))
+    }));
+    out.blank();
+    out.doc(Some(&lines.join("\n")));
+    out.line(&format!("export type {name} ="));
+    for (index, variant) in union.variants.iter().enumerate() {
+        let end = match index + 1 == union.variants.len() {
+            true => ";",
+            false => "",
+        };
+        out.raw(&format!(
+            "  | {{ type: {}; value: {} }}{end}",
+            text(&variant.name),
+            type_text(protocol, &variant.ty)
+        ));
+    }
 }
 
 fn write_message(out: &mut Writer, protocol: &Protocol, message: &Message) {

@@ -7,9 +7,9 @@ pub const CHAT_PROTOCOL_VERSION: &str = "1.0.0";
 /// Hash over the whole protocol.
 #[allow(dead_code, unreachable_pub)]
 pub const CHAT_PROTOCOL_HASH: [u8; 32] = [
-    0x2c, 0x26, 0x12, 0xf5, 0x2a, 0x21, 0x77, 0xe9, 0x0e, 0x12, 0xaf, 0x83, 0x36, 0x4f,
-    0x10, 0xd7, 0x40, 0x6a, 0xff, 0xb9, 0x33, 0xda, 0x64, 0xf2, 0x63, 0x97, 0x29, 0x40,
-    0xf0, 0xb9, 0x60, 0x3d,
+    0x94, 0xa5, 0x93, 0xb9, 0xe7, 0xd5, 0x24, 0x55, 0xe2, 0x2d, 0x77, 0xc2, 0x9e, 0xf2,
+    0xa4, 0x91, 0xf3, 0xfe, 0xde, 0xf2, 0x9d, 0xc0, 0xd2, 0x0e, 0x96, 0x54, 0xe4, 0x7a,
+    0x6d, 0xa2, 0xfd, 0xd4,
 ];
 
 /// Another name for string.
@@ -19,19 +19,10 @@ pub type RoomName = String;
 /// One of the values of Role.
 ///
 /// A value that is not listed is refused.
-#[derive(
-    Clone,
-    Debug,
-    PartialEq,
-    Copy,
-    Eq,
-    Hash,
-    ::kumi_unison::serde::Serialize,
-    ::kumi_unison::serde::Deserialize,
-    ::kumi_unison::rkyv::Archive,
-    ::kumi_unison::rkyv::Serialize,
-    ::kumi_unison::rkyv::Deserialize
-)]
+#[derive(Clone, Debug, PartialEq, Copy, Eq, Hash)]
+#[derive(::kumi_unison::serde::Serialize, ::kumi_unison::serde::Deserialize)]
+#[derive(::kumi_unison::rkyv::Archive, ::kumi_unison::rkyv::Serialize)]
+#[derive(::kumi_unison::rkyv::Deserialize)]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
 #[allow(clippy::enum_variant_names)]
@@ -67,18 +58,10 @@ impl ::core::fmt::Display for Role {
 /// One of the values of Mood.
 ///
 /// Values that are not listed are kept as `Unknown`.
-#[derive(
-    Clone,
-    Debug,
-    PartialEq,
-    Eq,
-    Hash,
-    ::kumi_unison::serde::Serialize,
-    ::kumi_unison::serde::Deserialize,
-    ::kumi_unison::rkyv::Archive,
-    ::kumi_unison::rkyv::Serialize,
-    ::kumi_unison::rkyv::Deserialize
-)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(::kumi_unison::serde::Serialize, ::kumi_unison::serde::Deserialize)]
+#[derive(::kumi_unison::rkyv::Archive, ::kumi_unison::rkyv::Serialize)]
+#[derive(::kumi_unison::rkyv::Deserialize)]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
 #[allow(clippy::enum_variant_names)]
@@ -115,17 +98,81 @@ impl ::core::fmt::Display for Mood {
     }
 }
 
+/// What a post consists of
+///
+/// A variant that is not listed is refused.
+#[derive(Clone, Debug, PartialEq)]
+#[derive(::kumi_unison::serde::Serialize, ::kumi_unison::serde::Deserialize)]
+#[derive(::kumi_unison::rkyv::Archive, ::kumi_unison::rkyv::Serialize)]
+#[derive(::kumi_unison::rkyv::Deserialize)]
+#[serde(crate = "::kumi_unison::serde")]
+#[rkyv(crate = ::kumi_unison::rkyv)]
+#[serde(tag = "type", content = "value")]
+#[allow(clippy::large_enum_variant, clippy::enum_variant_names)]
+#[allow(dead_code, unreachable_pub)]
+pub enum Body {
+    /// `text`
+    #[serde(rename = "text")]
+    Text(String),
+    /// With a caption
+    #[serde(rename = "picture")]
+    Picture(Picture),
+}
+
+#[allow(dead_code, unreachable_pub)]
+impl Body {
+    /// Checks every constraint of the schema. Fails with the path of the first value that breaks one.
+    pub fn validate(&self) -> Result<(), ::kumi_unison::ValidationError> {
+        match self {
+            Self::Text(value) => {
+                ::kumi_unison::typed::check::max_length(value.chars().count(), 2000)
+                    .map_err(|problem| problem.at("value"))?;
+            }
+            Self::Picture(value) => {
+                value.validate().map_err(|error| error.within("value"))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Message Picture.
+#[derive(Clone, Debug, PartialEq)]
+#[derive(::kumi_unison::serde::Serialize, ::kumi_unison::serde::Deserialize)]
+#[derive(::kumi_unison::rkyv::Archive, ::kumi_unison::rkyv::Serialize)]
+#[derive(::kumi_unison::rkyv::Deserialize)]
+#[serde(crate = "::kumi_unison::serde")]
+#[rkyv(crate = ::kumi_unison::rkyv)]
+#[allow(dead_code, unreachable_pub)]
+pub struct Picture {
+    /// Field caption.
+    pub caption: String,
+    /// Field data.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "::kumi_unison::typed::base64_bytes"
+    )]
+    pub data: Option<Vec<u8>>,
+}
+
+#[allow(dead_code, unreachable_pub)]
+impl Picture {
+    /// A message with what it has to have, and nothing else.
+    pub fn new(caption: impl Into<String>) -> Self {
+        Self {
+            caption: caption.into(),
+            data: None,
+        }
+    }
+}
+::kumi_unison::typed_message!(Picture, "Picture", unconstrained);
+
 /// A person
-#[derive(
-    Clone,
-    Debug,
-    PartialEq,
-    ::kumi_unison::serde::Serialize,
-    ::kumi_unison::serde::Deserialize,
-    ::kumi_unison::rkyv::Archive,
-    ::kumi_unison::rkyv::Serialize,
-    ::kumi_unison::rkyv::Deserialize
-)]
+#[derive(Clone, Debug, PartialEq)]
+#[derive(::kumi_unison::serde::Serialize, ::kumi_unison::serde::Deserialize)]
+#[derive(::kumi_unison::rkyv::Archive, ::kumi_unison::rkyv::Serialize)]
+#[derive(::kumi_unison::rkyv::Deserialize)]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
 #[rkyv(
@@ -193,7 +240,7 @@ impl User {
 
     /// Checks every constraint of the schema.
     ///
-    /// Fails with the path of the first field that breaks one. Requests are checked before they are sent, and everything is checked when it arrives.
+    /// Fails with the path of the first field that breaks one.
     pub fn validate(&self) -> Result<(), ::kumi_unison::ValidationError> {
         if let Some(value) = &self.age {
             ::kumi_unison::typed::check::at_least(value, &0)
@@ -215,25 +262,13 @@ impl User {
         Ok(())
     }
 }
-
-impl ::kumi_unison::Message for User {
-    const NAME: &'static str = "User";
-    fn validate(&self) -> Result<(), ::kumi_unison::ValidationError> {
-        User::validate(self)
-    }
-}
+::kumi_unison::typed_message!(User, "User");
 
 /// Message Join.
-#[derive(
-    Clone,
-    Debug,
-    PartialEq,
-    ::kumi_unison::serde::Serialize,
-    ::kumi_unison::serde::Deserialize,
-    ::kumi_unison::rkyv::Archive,
-    ::kumi_unison::rkyv::Serialize,
-    ::kumi_unison::rkyv::Deserialize
-)]
+#[derive(Clone, Debug, PartialEq)]
+#[derive(::kumi_unison::serde::Serialize, ::kumi_unison::serde::Deserialize)]
+#[derive(::kumi_unison::rkyv::Archive, ::kumi_unison::rkyv::Serialize)]
+#[derive(::kumi_unison::rkyv::Deserialize)]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
 #[allow(dead_code, unreachable_pub)]
@@ -251,7 +286,7 @@ impl Join {
 
     /// Checks every constraint of the schema.
     ///
-    /// Fails with the path of the first field that breaks one. Requests are checked before they are sent, and everything is checked when it arrives.
+    /// Fails with the path of the first field that breaks one.
     pub fn validate(&self) -> Result<(), ::kumi_unison::ValidationError> {
         {
             let value = &self.room;
@@ -269,25 +304,13 @@ impl Join {
         Ok(())
     }
 }
-
-impl ::kumi_unison::Message for Join {
-    const NAME: &'static str = "Join";
-    fn validate(&self) -> Result<(), ::kumi_unison::ValidationError> {
-        Join::validate(self)
-    }
-}
+::kumi_unison::typed_message!(Join, "Join");
 
 /// Message Joined.
-#[derive(
-    Clone,
-    Debug,
-    PartialEq,
-    ::kumi_unison::serde::Serialize,
-    ::kumi_unison::serde::Deserialize,
-    ::kumi_unison::rkyv::Archive,
-    ::kumi_unison::rkyv::Serialize,
-    ::kumi_unison::rkyv::Deserialize
-)]
+#[derive(Clone, Debug, PartialEq)]
+#[derive(::kumi_unison::serde::Serialize, ::kumi_unison::serde::Deserialize)]
+#[derive(::kumi_unison::rkyv::Archive, ::kumi_unison::rkyv::Serialize)]
+#[derive(::kumi_unison::rkyv::Deserialize)]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
 #[allow(dead_code, unreachable_pub)]
@@ -305,7 +328,7 @@ impl Joined {
 
     /// Checks every constraint of the schema.
     ///
-    /// Fails with the path of the first field that breaks one. Requests are checked before they are sent, and everything is checked when it arrives.
+    /// Fails with the path of the first field that breaks one.
     pub fn validate(&self) -> Result<(), ::kumi_unison::ValidationError> {
         {
             let value = &self.members;
@@ -318,64 +341,32 @@ impl Joined {
         Ok(())
     }
 }
-
-impl ::kumi_unison::Message for Joined {
-    const NAME: &'static str = "Joined";
-    fn validate(&self) -> Result<(), ::kumi_unison::ValidationError> {
-        Joined::validate(self)
-    }
-}
+::kumi_unison::typed_message!(Joined, "Joined");
 
 /// Message Leave.
-#[derive(
-    Clone,
-    Debug,
-    PartialEq,
-    Default,
-    ::kumi_unison::serde::Serialize,
-    ::kumi_unison::serde::Deserialize,
-    ::kumi_unison::rkyv::Archive,
-    ::kumi_unison::rkyv::Serialize,
-    ::kumi_unison::rkyv::Deserialize
-)]
+#[derive(Clone, Debug, PartialEq, Default)]
+#[derive(::kumi_unison::serde::Serialize, ::kumi_unison::serde::Deserialize)]
+#[derive(::kumi_unison::rkyv::Archive, ::kumi_unison::rkyv::Serialize)]
+#[derive(::kumi_unison::rkyv::Deserialize)]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
 #[allow(dead_code, unreachable_pub)]
 pub struct Leave {}
-#[allow(dead_code, unreachable_pub)]
-impl Leave {
-    /// Checks every constraint of the schema.
-    ///
-    /// Fails with the path of the first field that breaks one. Requests are checked before they are sent, and everything is checked when it arrives.
-    pub fn validate(&self) -> Result<(), ::kumi_unison::ValidationError> {
-        Ok(())
-    }
-}
-
-impl ::kumi_unison::Message for Leave {
-    const NAME: &'static str = "Leave";
-    fn validate(&self) -> Result<(), ::kumi_unison::ValidationError> {
-        Leave::validate(self)
-    }
-}
+::kumi_unison::typed_message!(Leave, "Leave", unconstrained);
 
 /// Message Posted.
-#[derive(
-    Clone,
-    Debug,
-    PartialEq,
-    ::kumi_unison::serde::Serialize,
-    ::kumi_unison::serde::Deserialize,
-    ::kumi_unison::rkyv::Archive,
-    ::kumi_unison::rkyv::Serialize,
-    ::kumi_unison::rkyv::Deserialize
-)]
+#[derive(Clone, Debug, PartialEq)]
+#[derive(::kumi_unison::serde::Serialize, ::kumi_unison::serde::Deserialize)]
+#[derive(::kumi_unison::rkyv::Archive, ::kumi_unison::rkyv::Serialize)]
+#[derive(::kumi_unison::rkyv::Deserialize)]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
 #[allow(dead_code, unreachable_pub)]
 pub struct Posted {
     /// Field by.
     pub by: String,
+    /// Field body.
+    pub body: Body,
     /// Field weight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<f64>,
@@ -384,17 +375,22 @@ pub struct Posted {
 #[allow(dead_code, unreachable_pub)]
 impl Posted {
     /// A message with what it has to have, and nothing else.
-    pub fn new(by: impl Into<String>) -> Self {
+    pub fn new(by: impl Into<String>, body: Body) -> Self {
         Self {
             by: by.into(),
+            body,
             weight: None,
         }
     }
 
     /// Checks every constraint of the schema.
     ///
-    /// Fails with the path of the first field that breaks one. Requests are checked before they are sent, and everything is checked when it arrives.
+    /// Fails with the path of the first field that breaks one.
     pub fn validate(&self) -> Result<(), ::kumi_unison::ValidationError> {
+        {
+            let value = &self.body;
+            value.validate().map_err(|error| error.within("body"))?;
+        }
         if let Some(value) = &self.weight {
             ::kumi_unison::typed::check::finite(*value)
                 .map_err(|problem| problem.at("weight"))?;
@@ -402,64 +398,31 @@ impl Posted {
         Ok(())
     }
 }
-
-impl ::kumi_unison::Message for Posted {
-    const NAME: &'static str = "Posted";
-    fn validate(&self) -> Result<(), ::kumi_unison::ValidationError> {
-        Posted::validate(self)
-    }
-}
+::kumi_unison::typed_message!(Posted, "Posted");
 
 /// Message Typing.
-#[derive(
-    Clone,
-    Debug,
-    PartialEq,
-    Default,
-    ::kumi_unison::serde::Serialize,
-    ::kumi_unison::serde::Deserialize,
-    ::kumi_unison::rkyv::Archive,
-    ::kumi_unison::rkyv::Serialize,
-    ::kumi_unison::rkyv::Deserialize
-)]
+#[derive(Clone, Debug, PartialEq, Default)]
+#[derive(::kumi_unison::serde::Serialize, ::kumi_unison::serde::Deserialize)]
+#[derive(::kumi_unison::rkyv::Archive, ::kumi_unison::rkyv::Serialize)]
+#[derive(::kumi_unison::rkyv::Deserialize)]
 #[serde(crate = "::kumi_unison::serde")]
 #[rkyv(crate = ::kumi_unison::rkyv)]
 #[allow(dead_code, unreachable_pub)]
 pub struct Typing {}
-#[allow(dead_code, unreachable_pub)]
-impl Typing {
-    /// Checks every constraint of the schema.
-    ///
-    /// Fails with the path of the first field that breaks one. Requests are checked before they are sent, and everything is checked when it arrives.
-    pub fn validate(&self) -> Result<(), ::kumi_unison::ValidationError> {
-        Ok(())
-    }
-}
-
-impl ::kumi_unison::Message for Typing {
-    const NAME: &'static str = "Typing";
-    fn validate(&self) -> Result<(), ::kumi_unison::ValidationError> {
-        Typing::validate(self)
-    }
-}
+::kumi_unison::typed_message!(Typing, "Typing", unconstrained);
 
 /// Hash over channel `rooms`. Peers with the same hash may use the binary format.
 #[allow(dead_code, unreachable_pub)]
 pub const ROOMS_CHANNEL_HASH: [u8; 32] = [
-    0x6a, 0xe9, 0x05, 0x25, 0x71, 0xd1, 0x6f, 0x11, 0xf3, 0x3a, 0x3d, 0x32, 0x4b, 0x77,
-    0x53, 0x9f, 0x39, 0x37, 0x05, 0x11, 0x1c, 0xa3, 0xb3, 0xc9, 0x1e, 0x83, 0x5c, 0xb9,
-    0x7c, 0xd5, 0x9d, 0xdd,
+    0x6f, 0x53, 0x3d, 0x3a, 0x34, 0xf7, 0x88, 0xc8, 0xc6, 0xfc, 0xbe, 0x3c, 0xb3, 0xb5,
+    0xef, 0xf9, 0xe2, 0xed, 0xd0, 0x4d, 0x30, 0x12, 0x1b, 0xa8, 0xfd, 0x93, 0x18, 0x6d,
+    0x00, 0x3b, 0x42, 0x29,
 ];
 
 /// What channel `rooms` is, for a server that offers it.
 #[allow(dead_code, unreachable_pub)]
 pub fn rooms_spec() -> ::kumi_unison::ChannelSpec {
-    ::kumi_unison::ChannelSpec::new("rooms")
-        .direction(::kumi_unison::ChannelDirection::ClientToServer)
-        .lifetime(::kumi_unison::Lifetime::Persistent)
-        .delivery(::kumi_unison::Delivery::Reliable)
-        .event_policy(::kumi_unison::EventPolicy::DropOldest)
-        .schema(::kumi_unison::SchemaId::new(ROOMS_CHANNEL_HASH, CHAT_PROTOCOL_VERSION))
+    ::kumi_unison::ChannelSpec::new("rooms").options(rooms_options())
 }
 
 /// With what a client opens channel `rooms`.
@@ -478,9 +441,8 @@ pub fn rooms_options() -> ::kumi_unison::ChannelOptions {
 /// Clones are the same channel.
 #[derive(Clone, Debug)]
 #[allow(dead_code, unreachable_pub)]
-pub struct RoomsClient {
-    channel: ::kumi_unison::TypedChannel,
-}
+pub struct RoomsClient(::kumi_unison::TypedChannel<Self>);
+::kumi_unison::typed_handle!(RoomsClient);
 
 #[allow(
     clippy::new_ret_no_self,
@@ -489,36 +451,6 @@ pub struct RoomsClient {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl RoomsClient {
-    /// A handle on an open channel, whose messages are JSON.
-    pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
-        Self {
-            channel: ::kumi_unison::TypedChannel::new(channel),
-        }
-    }
-
-    /// Another handle on the same channel in the binary format, which takes no detour over JSON.
-    ///
-    /// Both sides need the same schema hash; otherwise what is sent is refused.
-    #[must_use]
-    pub fn with_binary(&self) -> Self {
-        Self {
-            channel: self.channel.clone().binary(),
-        }
-    }
-
-    /// Another handle on the same channel, with other options for its calls, such as a deadline.
-    #[must_use]
-    pub fn with_options(&self, options: ::kumi_unison::CallOptions) -> Self {
-        Self {
-            channel: self.channel.clone().options(options),
-        }
-    }
-
-    /// The channel beneath.
-    pub fn raw_channel(&self) -> &::kumi_unison::UnisonChannel {
-        self.channel.channel()
-    }
-
     /// Asks `Join`.
     ///
     /// Idempotent: it is sent again when the connection breaks before its answer came.
@@ -526,7 +458,7 @@ impl RoomsClient {
         &self,
         request: &Join,
     ) -> Result<Joined, ::kumi_unison::NetworkError> {
-        self.channel.call("Join", request, true).await
+        self.0.call("Join", request, true).await
     }
 
     /// Asks `Leave`.
@@ -534,7 +466,7 @@ impl RoomsClient {
         &self,
         request: &Leave,
     ) -> Result<(), ::kumi_unison::NetworkError> {
-        self.channel.call("Leave", request, false).await
+        self.0.call("Leave", request, false).await
     }
 
     /// Sends `Typing`.
@@ -544,14 +476,14 @@ impl RoomsClient {
         &self,
         event: &Typing,
     ) -> Result<(), ::kumi_unison::NetworkError> {
-        self.channel.emit("Typing", event).await
+        self.0.emit("Typing", event).await
     }
 
     /// Every `Posted`, from now on.
     ///
     /// While the stream lives, these events come to it alone. Events of other names wait until they are asked for, up to half of the window while this stream is waited on; then the oldest are dropped and counted. `event_streams` takes all of them at once.
     pub fn posted_events(&self) -> ::kumi_unison::EventStream<Posted> {
-        self.channel.events("Posted")
+        self.0.events("Posted")
     }
 
     /// A stream for every event of the channel.
@@ -566,20 +498,13 @@ impl RoomsClient {
     }
 }
 
-impl From<::kumi_unison::UnisonChannel> for RoomsClient {
-    fn from(channel: ::kumi_unison::UnisonChannel) -> Self {
-        Self::from_channel(channel)
-    }
-}
-
 /// The server's side of channel `rooms`: one client that has it open.
 ///
 /// Clones are the same channel.
 #[derive(Clone, Debug)]
 #[allow(dead_code, unreachable_pub)]
-pub struct RoomsPeer {
-    channel: ::kumi_unison::TypedChannel,
-}
+pub struct RoomsPeer(::kumi_unison::TypedChannel<Self>);
+::kumi_unison::typed_handle!(RoomsPeer);
 
 #[allow(
     clippy::new_ret_no_self,
@@ -588,36 +513,6 @@ pub struct RoomsPeer {
 )]
 #[allow(dead_code, unreachable_pub)]
 impl RoomsPeer {
-    /// A handle on an open channel, whose messages are JSON.
-    pub fn from_channel(channel: ::kumi_unison::UnisonChannel) -> Self {
-        Self {
-            channel: ::kumi_unison::TypedChannel::new(channel),
-        }
-    }
-
-    /// Another handle on the same channel in the binary format, which takes no detour over JSON.
-    ///
-    /// Both sides need the same schema hash; otherwise what is sent is refused.
-    #[must_use]
-    pub fn with_binary(&self) -> Self {
-        Self {
-            channel: self.channel.clone().binary(),
-        }
-    }
-
-    /// Another handle on the same channel, with other options for its calls, such as a deadline.
-    #[must_use]
-    pub fn with_options(&self, options: ::kumi_unison::CallOptions) -> Self {
-        Self {
-            channel: self.channel.clone().options(options),
-        }
-    }
-
-    /// The channel beneath.
-    pub fn raw_channel(&self) -> &::kumi_unison::UnisonChannel {
-        self.channel.channel()
-    }
-
     /// Sends `Posted`.
     ///
     /// What happens when the other side does not keep up is the channel's policy.
@@ -625,13 +520,7 @@ impl RoomsPeer {
         &self,
         event: &Posted,
     ) -> Result<(), ::kumi_unison::NetworkError> {
-        self.channel.emit("Posted", event).await
-    }
-}
-
-impl From<::kumi_unison::UnisonChannel> for RoomsPeer {
-    fn from(channel: ::kumi_unison::UnisonChannel) -> Self {
-        Self::from_channel(channel)
+        self.0.emit("Posted", event).await
     }
 }
 
@@ -720,76 +609,45 @@ pub fn register_rooms_with<S: RoomsService>(
     spec: ::kumi_unison::ChannelSpec,
     implementation: S,
 ) {
-    let implementation = ::std::sync::Arc::new(implementation);
-    server
-        .as_ref()
-        .register_channel_with(
-            spec,
-            move |
-                _: ::std::sync::Arc<::kumi_unison::ConnectionContext>,
-                channel: ::kumi_unison::UnisonChannel|
-            serve_rooms(::std::sync::Arc::clone(&implementation), channel),
-        );
-}
-
-#[allow(dead_code, unreachable_pub)]
-async fn serve_rooms<S: RoomsService>(
-    implementation: ::std::sync::Arc<S>,
-    channel: ::kumi_unison::UnisonChannel,
-) -> Result<(), ::kumi_unison::NetworkError> {
-    let peer = RoomsPeer::from_channel(channel.clone());
-    let answering = ::std::sync::Arc::clone(&implementation);
-    channel
-        .set_service(move |request: ::kumi_unison::IncomingRequest| {
-            let implementation = ::std::sync::Arc::clone(&answering);
-            async move {
-                match request.method() {
-                    "Join" => {
-                        ::kumi_unison::typed::answer(
-                                request,
-                                |call, message| RoomsService::join(
-                                    &*implementation,
-                                    call,
-                                    message,
-                                ),
-                            )
-                            .await
-                    }
-                    "Leave" => {
-                        ::kumi_unison::typed::answer(
-                                request,
-                                |call, message| RoomsService::leave(
-                                    &*implementation,
-                                    call,
-                                    message,
-                                ),
-                            )
-                            .await
-                    }
-                    other => Err(::kumi_unison::RemoteError::method_not_found(other)),
+    struct __Server<S>(S);
+    impl<S: RoomsService> ::kumi_unison::typed::TypedService for __Server<S> {
+        type Peer = RoomsPeer;
+        const ANSWERS: bool = true;
+        async fn answer(
+            &self,
+            request: ::kumi_unison::IncomingRequest,
+        ) -> Result<::kumi_unison::Payload, ::kumi_unison::RemoteError> {
+            use ::kumi_unison::typed::answer;
+            match request.method() {
+                "Join" => {
+                    answer(request, |call, message| S::join(&self.0, call, message))
+                        .await
                 }
-            }
-        });
-    let events = async {
-        while let Some(message) = ::kumi_unison::typed::next_event(&channel).await? {
-            if let Some(event) = ::kumi_unison::typed::event_named::<
-                Typing,
-            >(&message, "Typing") {
-                RoomsService::typing(&*implementation, &peer, event).await;
+                "Leave" => {
+                    answer(request, |call, message| S::leave(&self.0, call, message))
+                        .await
+                }
+                other => Err(::kumi_unison::RemoteError::method_not_found(other)),
             }
         }
-        Ok(())
-    };
-    let beside = async {
-        if !channel.is_own_stream() {
-            implementation.channel_opened(peer.clone()).await;
+        async fn event(
+            &self,
+            peer: &RoomsPeer,
+            message: ::kumi_unison::ProtocolMessage,
+        ) {
+            use ::kumi_unison::typed::event_named;
+            if let Some(event) = event_named(&message, "Typing") {
+                S::typing(&self.0, peer, event).await;
+            }
         }
-    };
-    let outcome = ::kumi_unison::typed::run_beside(events, beside).await;
-    if !channel.is_own_stream() {
-        implementation.channel_closed(&peer).await;
+        async fn opened(&self, peer: RoomsPeer) {
+            S::channel_opened(&self.0, peer).await;
+        }
+        async fn closed(&self, peer: &RoomsPeer) {
+            S::channel_closed(&self.0, peer).await;
+        }
     }
-    outcome
+    ::kumi_unison::typed::register(server, spec, __Server(implementation));
 }
 
 /// Any request of channel `rooms`.
@@ -802,18 +660,7 @@ pub enum RoomsRequest {
     /// `Leave`
     Leave(Leave),
 }
-
-impl From<Join> for RoomsRequest {
-    fn from(message: Join) -> Self {
-        Self::Join(message)
-    }
-}
-
-impl From<Leave> for RoomsRequest {
-    fn from(message: Leave) -> Self {
-        Self::Leave(message)
-    }
-}
+::kumi_unison::typed_variants!(RoomsRequest { Join(Join), Leave(Leave) });
 
 /// The answer to any request of channel `rooms`, by the request's name.
 #[derive(Clone, Debug, PartialEq)]
@@ -825,12 +672,7 @@ pub enum RoomsResponse {
     /// `Leave`
     Leave,
 }
-
-impl From<Joined> for RoomsResponse {
-    fn from(message: Joined) -> Self {
-        Self::Join(message)
-    }
-}
+::kumi_unison::typed_variants!(RoomsResponse { Join(Joined) });
 
 /// Every channel of protocol `chat` inside one process, as its client holds them.
 ///

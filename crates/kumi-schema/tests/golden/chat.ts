@@ -4,7 +4,7 @@
 export const CHAT_VERSION = "1.0.0";
 
 /** Hash over the whole protocol. */
-export const CHAT_HASH = "2c2612f52a2177e90e12af83364f10d7406affb933da64f263972940f0b9603d";
+export const CHAT_HASH = "94a593b9e7d52455e22d77c29ef2a491f3fedef29dc0d20e9654e47a6da2fdd4";
 
 export type RoomName = string;
 
@@ -19,6 +19,20 @@ export type Mood = "good" | "bad" | (string & {});
 
 /** The listed values of Mood. */
 export const MOOD_VALUES = ["good", "bad"] as const;
+
+/**
+ * What a post consists of
+ * - `picture`: With a caption
+ */
+export type Body =
+  | { type: "text"; value: string }
+  | { type: "picture"; value: Picture };
+
+export interface Picture {
+  caption: string;
+  /** Base64. */
+  data?: string;
+}
 
 /** A person */
 export interface User {
@@ -50,6 +64,7 @@ export type Leave = { [key: string]: never };
 
 export interface Posted {
   by: string;
+  body: Body;
   weight?: number;
 }
 
@@ -90,6 +105,34 @@ function base64Length(value: unknown): number {
 }
 
 const PATTERN_0 = new RegExp("^\\w+$", "u");
+
+/** Throws ChatInvalidMessage unless a value is what the schema says. */
+export function checkPicture(value: unknown, path = "", depth = 0): asserts value is Picture {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw new ChatInvalidMessage(`${path.slice(0, -1)}`, "it is no object");
+  }
+  if (depth >= 127) {
+    throw new ChatInvalidMessage(`${path.slice(0, -1)}`, "it is nested too deeply");
+  }
+  {
+    const field = own(value, "caption");
+    if (field === undefined) {
+      throw new ChatInvalidMessage(`${path}caption`, "it is missing");
+    }
+    if (typeof field !== "string" || /\p{Surrogate}/u.test(field)) {
+      throw new ChatInvalidMessage(`${path}caption`, "it is no text");
+    }
+  }
+  {
+    const field = own(value, "data");
+    if (field !== undefined && field !== null) {
+      const length0 = base64Length(field);
+      if (length0 < 0) {
+        throw new ChatInvalidMessage(`${path}data`, "it is no base64");
+      }
+    }
+  }
+}
 
 /** Throws ChatInvalidMessage unless a value is what the schema says. */
 export function checkUser(value: unknown, path = "", depth = 0): asserts value is User {
@@ -266,6 +309,13 @@ export function checkPosted(value: unknown, path = "", depth = 0): asserts value
     }
   }
   {
+    const field = own(value, "body");
+    if (field === undefined) {
+      throw new ChatInvalidMessage(`${path}body`, "it is missing");
+    }
+    checkBody(field, `${path}body.`, depth + 1);
+  }
+  {
     const field = own(value, "weight");
     if (field !== undefined && field !== null) {
       if (typeof field !== "number" || !Number.isFinite(field)) {
@@ -282,6 +332,40 @@ export function checkTyping(value: unknown, path = "", depth = 0): asserts value
   }
   if (depth >= 127) {
     throw new ChatInvalidMessage(`${path.slice(0, -1)}`, "it is nested too deeply");
+  }
+}
+
+/** Throws ChatInvalidMessage unless a value is what the schema says. */
+export function checkBody(value: unknown, path = "", depth = 0): asserts value is Body {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw new ChatInvalidMessage(`${path.slice(0, -1)}`, "it is no object");
+  }
+  if (depth >= 127) {
+    throw new ChatInvalidMessage(`${path.slice(0, -1)}`, "it is nested too deeply");
+  }
+  const field = own(value, "value");
+  switch (own(value, "type")) {
+    case "text": {
+      if (field === undefined) {
+        throw new ChatInvalidMessage(`${path}value`, "it is missing");
+      }
+      if (typeof field !== "string" || /\p{Surrogate}/u.test(field)) {
+        throw new ChatInvalidMessage(`${path}value`, "it is no text");
+      }
+      if (field.length > 2000 && [...field].length > 2000) {
+        throw new ChatInvalidMessage(`${path}value`, "it is longer than 2000");
+      }
+      break;
+    }
+    case "picture": {
+      if (field === undefined) {
+        throw new ChatInvalidMessage(`${path}value`, "it is missing");
+      }
+      checkPicture(field, `${path}value.`, depth + 1);
+      break;
+    }
+    default:
+    throw new ChatInvalidMessage(`${path}type`, "it is no variant of Body");
   }
 }
 
@@ -437,7 +521,7 @@ export class ChatEventStream<T> implements AsyncIterableIterator<T> {
 export const ROOMS_CHANNEL: ChatChannelSpec = {
   name: "rooms",
   version: "1.0.0",
-  schemaHash: "6ae9052571d16f11f33a3d324b77539f393705111ca3b3c91e835cb97cd59ddd",
+  schemaHash: "6f533d3a34f788c8c6fcbe3cb3b5eff9e2edd04d30121ba8fd93186d003b4229",
   lifetime: "persistent",
   delivery: "reliable",
 };

@@ -24,8 +24,10 @@ import {
   UnusualInvalidMessage,
   checkChecked,
   checkDemanding,
+  checkFormula,
   checkInitial,
   type Cell,
+  type Expr,
 } from "./unusual.js";
 import { VECTORS } from "./vectors.js";
 
@@ -295,7 +297,11 @@ async function main(): Promise<void> {
 
   // Both languages take the same values. Rust alone takes numbers that JavaScript has rounded, and an array of a
   // message's fields for the message.
-  const checks: Record<string, (value: unknown) => void> = { Checked: checkChecked, Demanding: checkDemanding };
+  const checks: Record<string, (value: unknown) => void> = {
+    Checked: checkChecked,
+    Demanding: checkDemanding,
+    Formula: checkFormula,
+  };
   for (const [message, json, takenBy] of VECTORS) {
     const value: unknown = JSON.parse(json);
     let problem: unknown;
@@ -323,6 +329,30 @@ async function main(): Promise<void> {
     const error = await refusal(async () => checkChecked(value));
     assert(error instanceof UnusualInvalidMessage && error.path !== "", String(error));
   }
+  // A union is told apart by its `type`, in the compiler too.
+  const sum = (expr: Expr): number => {
+    switch (expr.type) {
+      case "number":
+        return expr.value;
+      case "add":
+        return sum(expr.value.left) + (expr.value.right ? sum(expr.value.right) : 0);
+      case "list":
+        return expr.value.map(sum).reduce((a, b) => a + b, 0);
+      default:
+        return 0;
+    }
+  };
+  const one: Expr = { type: "number", value: 1 };
+  assert(sum({ type: "list", value: [one, { type: "add", value: { left: one, right: one } }] }) === 3, "a union");
+  const stranger = await refusal(async () => checkFormula({ expr: { type: "list", value: [{ type: "hexagon", value: 1 }] } }));
+  assert(
+    stranger instanceof UnusualInvalidMessage &&
+      stranger.path === "expr.value[0].type" &&
+      stranger.message.includes("it is no variant of Expr"),
+    String(stranger),
+  );
+  const large = await refusal(async () => checkFormula({ expr: one, more: { type: "add", value: { left: { type: "number", value: 10 } } } }));
+  assert(large instanceof UnusualInvalidMessage && large.path === "more.value.left.value", String(large));
   checkChecked(Object.create({ text: 5 }));
   const ring: { more?: unknown } = {};
   ring.more = ring;

@@ -6,26 +6,78 @@ use crate::error::NetworkError;
 use crate::payload::Payload;
 use crate::wire::{ContentType, ProtocolMessage};
 use futures_util::Stream;
+use std::fmt;
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// A channel, the format of its messages, and the options of its calls.
-#[derive(Clone, Debug)]
-pub struct TypedChannel {
+/// A channel, the format of its messages, and the options of its calls. `H` is the handle that generated code puts around
+/// it, which has a method for each request and event of a schema.
+pub struct TypedChannel<H = ()> {
     channel: UnisonChannel,
     content_type: ContentType,
     options: CallOptions,
+    handle: PhantomData<fn() -> H>,
 }
 
-impl TypedChannel {
-    /// A channel whose messages are JSON.
-    pub fn new(channel: UnisonChannel) -> Self {
+impl<H> Clone for TypedChannel<H> {
+    fn clone(&self) -> Self {
+        Self {
+            channel: self.channel.clone(),
+            ..*self
+        }
+    }
+}
+
+impl<H> fmt::Debug for TypedChannel<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TypedChannel")
+            .field("channel", &self.channel)
+            .field("content_type", &self.content_type)
+            .field("options", &self.options)
+            .finish()
+    }
+}
+
+/// A channel whose messages are JSON.
+impl<H> From<UnisonChannel> for TypedChannel<H> {
+    fn from(channel: UnisonChannel) -> Self {
         Self {
             channel,
             content_type: ContentType::Json,
             options: CallOptions::default(),
+            handle: PhantomData,
         }
+    }
+}
+
+impl TypedChannel {
+    /// A channel whose messages are JSON, without a handle.
+    pub fn new(channel: UnisonChannel) -> Self {
+        channel.into()
+    }
+}
+
+impl<H: From<TypedChannel<H>>> TypedChannel<H> {
+    /// Another handle on the same channel, in the binary format, which is not translated from and to JSON.
+    ///
+    /// Both sides need the same schema hash; otherwise what is sent is refused.
+    #[must_use]
+    pub fn with_binary(&self) -> H {
+        self.clone().binary().into()
+    }
+
+    /// Another handle on the same channel, with other options for its calls, such as a deadline.
+    #[must_use]
+    pub fn with_options(&self, options: CallOptions) -> H {
+        self.clone().options(options).into()
+    }
+}
+
+impl<H> TypedChannel<H> {
+    /// The channel that carries the messages.
+    pub fn raw_channel(&self) -> &UnisonChannel {
+        &self.channel
     }
 
     /// The same channel in the binary format. What is sent is refused unless both sides have the same schema.
@@ -40,11 +92,6 @@ impl TypedChannel {
     pub fn options(mut self, options: CallOptions) -> Self {
         self.options = options;
         self
-    }
-
-    /// The channel beneath.
-    pub fn channel(&self) -> &UnisonChannel {
-        &self.channel
     }
 
     /// Sends a request and waits for the response. Dropping the future cancels the request at the other side. It is

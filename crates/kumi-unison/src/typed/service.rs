@@ -3,13 +3,16 @@
 use super::channel::read;
 use super::{Message, decode, encode};
 use crate::channel::{IncomingRequest, UnisonChannel};
+use crate::context::ConnectionContext;
 use crate::error::{NetworkError, RemoteError};
 use crate::payload::Payload;
+use crate::registry::{ChannelRegistry, ChannelSpec};
 use crate::trace::TraceContext;
 use crate::wire::ProtocolMessage;
 use futures_util::future::{Either, select};
 use std::fmt;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -51,6 +54,89 @@ impl<P: fmt::Debug> fmt::Debug for Call<P> {
     }
 }
 
+/// A server's side of a channel. Generated code implements it around an implementation of a schema's service, and
+/// [`register`]s it.
+pub trait TypedService: Send + Sync + 'static {
+    /// The handle on one client that has the channel open.
+    type Peer: From<UnisonChannel> + Send + Sync;
+
+    /// Whether clients send requests. Without, [`answer`](Self::answer) is not called.
+    const ANSWERS: bool = false;
+
+    /// Answers a request, which [`answer`] reads. Requests of one client run at the same time.
+    fn answer(
+        &self,
+        request: IncomingRequest,
+    ) -> impl Future<Output = Result<Payload, RemoteError>> + Send {
+        let error = RemoteError::method_not_found(request.method());
+        async { Err(error) }
+    }
+
+    /// Handles an event, which [`event_named`] reads. Events of one client come one after the other.
+    fn event(
+        &self,
+        peer: &Self::Peer,
+        message: ProtocolMessage,
+    ) -> impl Future<Output = ()> + Send {
+        let _ = (peer, message);
+        async {}
+    }
+
+    /// A client has opened the channel. The future is dropped when the channel ends.
+    fn opened(&self, peer: Self::Peer) -> impl Future<Output = ()> + Send;
+
+    /// The channel of a client has ended.
+    fn closed(&self, peer: &Self::Peer) -> impl Future<Output = ()> + Send;
+}
+
+/// Offers a channel at a server, served by `service` for all clients.
+pub fn register<S: TypedService>(
+    server: &impl AsRef<ChannelRegistry>,
+    spec: ChannelSpec,
+    service: S,
+) {
+    let service = Arc::new(service);
+    server.as_ref().register_channel_with(
+        spec,
+        move |_: Arc<ConnectionContext>, channel: UnisonChannel| {
+            serve(Arc::clone(&service), channel)
+        },
+    );
+}
+
+/// Serves one client until its channel ends.
+async fn serve<S: TypedService>(
+    service: Arc<S>,
+    channel: UnisonChannel,
+) -> Result<(), NetworkError> {
+    let peer = S::Peer::from(channel.clone());
+    if S::ANSWERS {
+        let service = Arc::clone(&service);
+        channel.set_service(move |request: IncomingRequest| {
+            let service = Arc::clone(&service);
+            async move { service.answer(request).await }
+        });
+    }
+    // A stream that carries a single large call is no client that came or went.
+    let is_client = !channel.is_own_stream();
+    let events = async {
+        while let Some(message) = next_event(&channel).await? {
+            service.event(&peer, message).await;
+        }
+        Ok(())
+    };
+    let opened = async {
+        if is_client {
+            service.opened(S::Peer::from(channel.clone())).await;
+        }
+    };
+    let outcome = run_beside(events, opened).await;
+    if is_client {
+        service.closed(&peer).await;
+    }
+    outcome
+}
+
 /// Reads a request, hands it to an implementation, and writes its answer in the request's own format.
 ///
 /// # Errors
@@ -90,7 +176,7 @@ where
 ///
 /// # Errors
 /// When the channel ended otherwise than by being closed.
-pub async fn next_event(channel: &UnisonChannel) -> Result<Option<ProtocolMessage>, NetworkError> {
+async fn next_event(channel: &UnisonChannel) -> Result<Option<ProtocolMessage>, NetworkError> {
     loop {
         match channel.recv().await {
             Ok(message) if message.is_resumed() => {}
@@ -117,7 +203,7 @@ pub fn event_named<E: Message>(message: &ProtocolMessage, name: &str) -> Option<
 }
 
 /// Runs `main` to its end and `beside` at the same time, which is dropped if it has not ended by then.
-pub async fn run_beside<T>(main: impl Future<Output = T>, beside: impl Future<Output = ()>) -> T {
+async fn run_beside<T>(main: impl Future<Output = T>, beside: impl Future<Output = ()>) -> T {
     let main = pin!(main);
     let beside = pin!(beside);
     match select(main, beside).await {

@@ -1,6 +1,8 @@
 //! A schema that uses the language in unusual ways: what nests, what repeats, what is empty, what is large.
 
-use super::super::unusual::{self, Cell, Checked, Demanding, Initial, Level, Open, Wide};
+use super::super::unusual::{
+    self, Cell, Checked, Demanding, Expr, Formula, Initial, Inner, Level, Open, Wide,
+};
 use super::lab::within;
 use kumi_unison::{
     Call, ChannelRegistry, Json, MemoryClient, Message, NetworkError, Payload, RemoteError,
@@ -22,6 +24,7 @@ fn both_languages_take_the_same_values() {
         let taken = match &*message {
             "Checked" => taken::<Checked>(&json),
             "Demanding" => taken::<Demanding>(&json),
+            "Formula" => taken::<Formula>(&json),
             other => panic!("unknown: {other}"),
         };
         let expected = match &*taken_by {
@@ -39,6 +42,53 @@ fn both_languages_take_the_same_values() {
 fn taken<M: Message>(json: &str) -> Result<(), String> {
     let message: M = serde_json::from_str(json).map_err(|error| error.to_string())?;
     message.validate().map_err(|error| error.to_string())
+}
+
+#[test]
+fn unions_survive_both_formats_however_deep() {
+    let mut expr = Expr::List(vec![
+        Expr::Blob(vec![1, 2, 3]),
+        Expr::Self_(Level::MidHigh),
+        Expr::Any(Json(Value::Null)),
+    ]);
+    for _ in 0..20 {
+        let left = Expr::Inner(Box::new(Inner::Expr(expr.into())));
+        expr = Expr::Add(Box::new(unusual::Add::new(left)));
+    }
+    let formula = Formula {
+        more: Some(Expr::Number(9)),
+        ..Formula::new(expr)
+    };
+    let typed = Payload::typed(&formula).expect("it can be archived");
+    assert_eq!(typed.to_typed::<Formula>().as_ref(), Ok(&formula));
+    let json = Payload::json(&formula).expect("it can be written");
+    assert_eq!(json.to_json::<Formula>().as_ref(), Ok(&formula));
+    let small = Payload::json(&Formula::new(Expr::Word("a".into()))).expect("it can be written");
+    assert_eq!(&small.bytes[..], br#"{"expr":{"type":"word","value":"a"}}"#);
+}
+
+#[test]
+fn a_broken_constraint_of_a_union_is_told_with_its_path() {
+    let large = Expr::Add(Box::new(unusual::Add::new(Expr::Number(10))));
+    let error = Formula::new(Expr::List(vec![Expr::Number(1), large])).validate();
+    let error = error.expect_err("too large");
+    assert_eq!(&*error.path, "expr.value[1].value.left.value");
+    let long = Formula::new(Expr::List(vec![Expr::Number(1); 4])).validate();
+    assert_eq!(&*long.expect_err("too many").path, "expr.value");
+}
+
+/// A newer peer may know more variants. Its message is refused with the name that is not known.
+#[test]
+fn an_unknown_variant_is_an_error_that_names_it() {
+    let payload = Payload {
+        content_type: kumi_unison::ContentType::Json,
+        bytes: (&br#"{"expr":{"type":"hexagon","value":{"side":1}}}"#[..]).into(),
+    };
+    let error = payload.to_json::<Formula>().expect_err("it is unknown");
+    assert!(
+        error.to_string().contains("unknown variant `hexagon`"),
+        "{error}"
+    );
 }
 
 #[test]

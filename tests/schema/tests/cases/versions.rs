@@ -185,7 +185,8 @@ async fn schemas_are_compared_again_on_every_connection() {
 
 #[test]
 fn what_the_peers_do_is_what_the_comparison_says() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/schemas/versions");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../crates/kumi-schema/tests/schemas/versions");
     let load =
         |name: &str| Schema::load(folder.join(name)).unwrap_or_else(|errors| panic!("{errors}"));
     let [first, minor, major] = ["v1_0.kdl", "v1_1.kdl", "v2_0.kdl"].map(load);
