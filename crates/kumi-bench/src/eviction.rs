@@ -76,7 +76,7 @@ pub(crate) fn run(args: &EvictionArgs) -> Result<()> {
                     let sample = Sample::new(hits).context("no run was made")?;
                     samples.push((contender.name(), sample));
                 }
-                rows.push(row(policy, trace, bound, samples));
+                rows.push(report.shown(row(policy, trace, bound, samples)));
             }
         }
     }
@@ -117,12 +117,7 @@ pub(crate) fn run(args: &EvictionArgs) -> Result<()> {
         ),
         rows,
     );
-    print!(
-        "{}\n{}{}",
-        report.tables(),
-        report.figures(),
-        report.goals()
-    );
+    report.end();
     Ok(())
 }
 

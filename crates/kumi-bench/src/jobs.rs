@@ -115,7 +115,7 @@ pub(crate) fn run(args: &JobsArgs) -> Result<()> {
         bench.queued_bytes(&mut report)?;
         bench.in_memory(args.memory_tasks.get(), &mut report)?;
     }
-    print!("{}\n{}", report.tables(), report.figures());
+    report.end();
     Ok(())
 }
 

@@ -16,6 +16,7 @@ mod procfs;
 mod progress;
 mod report;
 mod scripts;
+mod server_args;
 mod stats;
 mod store;
 mod types;

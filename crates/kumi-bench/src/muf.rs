@@ -56,10 +56,12 @@ pub(crate) fn run(args: &MufArgs) -> Result<()> {
     let runs = args.runs.map_or(runs, |runs| runs.get());
     let seconds = args.seconds.unwrap_or(seconds).max(0.1);
     let progress = Progress::new();
-    let nats = find_nats(&args.nats_server)?;
-    let mut report = Report::against(NATS);
+    let mut report = args.servers.report(NATS);
     let mut contenders = servers::contenders(&args.servers, &progress, &mut report)?;
-    contenders.push(Contender::new(NATS, Kind::Nats, nats));
+    if args.servers.against.is_none() {
+        let nats = find_nats(&args.nats_server)?;
+        contenders.push(Contender::new(NATS, Kind::Nats, nats));
+    }
 
     let stage = Stage::new(args.no_pin)?;
     describe(&stage, &contenders, &mut report);
@@ -84,7 +86,7 @@ pub(crate) fn run(args: &MufArgs) -> Result<()> {
         "a call is four round trips (request to push, claim, answer to push, read), NATS's is two; a server that pushed \
          values with its events would save the last of them (see \"one command alone\") and N+1 of 4+3N commands",
     );
-    print!("{}\n{}", report.tables(), report.figures());
+    report.end();
     Ok(())
 }
 

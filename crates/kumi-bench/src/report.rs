@@ -1,5 +1,8 @@
 //! What was measured, as a table to read and as lines to parse.
 //!
+//! The figure lines of a row are printed as soon as it is measured, so that a run that is ended early leaves its figures.
+//! The tables and the goals follow at the end.
+//!
 //! A figure line is `figure name=N server=S value=V unit=U min=A max=B runs=R`, followed by `ratio_vs_redis=` (or
 //! whichever server is the reference) for every other server, and by `goal=` and `met=` where the project set itself one. Values hold no spaces.
 
@@ -8,9 +11,16 @@ use std::fmt::{self, Write};
 use crate::stats::Sample;
 
 /// The server everything is compared with, unless a report names another.
-const REFERENCE: &str = "redis";
+pub(crate) const REFERENCE: &str = "redis";
 /// The server the goals are for.
 const OURS: &str = "kumi";
+/// The name of another build of our server, when two builds are compared.
+pub(crate) const BEFORE: &str = "before";
+/// The unit of the rows by which two builds are compared.
+const CPU: &str = "us/op";
+/// What a build may cost more than the one before it: in any row, and in the geometric mean of all.
+const MAX_ROW: f64 = 1.05;
+const MAX_MEAN: f64 = 1.02;
 
 /// What the project wants a figure of its own to be.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -63,6 +73,8 @@ pub(crate) struct Row {
     unit: &'static str,
     goal: Option<Goal>,
     cells: Vec<(&'static str, Sample)>,
+    /// Its figure lines have been printed.
+    shown: bool,
 }
 
 impl Row {
@@ -77,6 +89,7 @@ impl Row {
             unit,
             goal: None,
             cells: Vec::new(),
+            shown: false,
         }
     }
 
@@ -131,6 +144,11 @@ impl Row {
         (server != reference && compared > 0.0).then(|| own / compared)
     }
 
+    /// It is the whole CPU time of a server. What is left above the floor is mostly noise between two builds.
+    fn compares_builds(&self) -> bool {
+        self.unit == CPU && !self.name.ends_with(".above_floor_us")
+    }
+
     fn verdict(&self, reference: &str) -> Option<(Goal, bool)> {
         let goal = self.goal?;
         let met = goal.met(self, reference)?;
@@ -168,11 +186,32 @@ impl Report {
         }
     }
 
+    /// Prints the figure lines of a row that has just been measured, and gives it back for its section.
+    pub(crate) fn shown(&self, mut row: Row) -> Row {
+        if row.shown {
+            return row;
+        }
+        if self.reference == BEFORE {
+            let goal = Goal::RatioAtMost(MAX_ROW);
+            row.goal = row.compares_builds().then_some(goal);
+        }
+        row.shown = true;
+        print!("{}", self.figures_of(&row));
+        row
+    }
+
+    /// A table of rows. Those that were not shown yet are now.
     pub(crate) fn section(&mut self, title: impl Into<String>, rows: Vec<Row>) {
+        let rows = rows.into_iter().map(|row| self.shown(row)).collect();
         self.sections.push(Section {
             title: title.into(),
             rows,
         });
+    }
+
+    /// Prints what follows the figures: the tables, the notes and how the goals were met.
+    pub(crate) fn end(&self) {
+        print!("\n{}\n{}", self.tables(), self.goals());
     }
 
     /// A sentence the reader of the figures should know.
@@ -191,16 +230,15 @@ impl Report {
         out
     }
 
+    /// The figure lines of all rows.
+    #[cfg(test)]
     pub(crate) fn figures(&self) -> String {
-        let mut out = String::new();
-        for row in self.sections.iter().flat_map(|section| &section.rows) {
-            out.push_str(&self.figures_of(row));
-        }
-        out
+        let rows = self.sections.iter().flat_map(|section| &section.rows);
+        rows.map(|row| self.figures_of(row)).collect()
     }
 
-    /// The figure lines of one row, for a run that prints them as they come.
-    pub(crate) fn figures_of(&self, row: &Row) -> String {
+    /// The figure lines of one row.
+    fn figures_of(&self, row: &Row) -> String {
         let mut out = String::new();
         for (server, sample) in &row.cells {
             push_line(&mut out, &figure(row, server, sample, self.reference));
@@ -228,7 +266,26 @@ impl Report {
             &format!("goals: {} of {all} met", all - missed.len()),
         );
         missed.iter().for_each(|line| push_line(&mut out, line));
+        if let Some((mean, rows)) = self.mean_of_builds() {
+            let met = if mean <= MAX_MEAN { "met" } else { "MISSED" };
+            let text = format!(
+                "geometric mean of {OURS}/{BEFORE} in {rows} rows of {CPU}: {mean:.4} (goal <={MAX_MEAN}, {met})"
+            );
+            push_line(&mut out, &text);
+        }
         out
+    }
+
+    /// The geometric mean of the ratios between two builds, and of how many rows it is.
+    fn mean_of_builds(&self) -> Option<(f64, usize)> {
+        let rows = self.sections.iter().flat_map(|section| &section.rows);
+        let ratios = rows
+            .filter(|row| row.compares_builds() && self.reference == BEFORE)
+            .filter_map(|row| row.ratio(OURS, BEFORE));
+        let logarithms: Vec<f64> = ratios.map(f64::ln).collect();
+        let rows = logarithms.len();
+        let sum: f64 = logarithms.iter().sum();
+        (rows > 0).then(|| ((sum / rows as f64).exp(), rows))
     }
 }
 
@@ -391,6 +448,29 @@ mod tests {
         assert_eq!(
             report.goals(),
             "goals: 1 of 2 met\nmissed store.get.p16.cpu_us: ratio<=0.400 (0.500 of redis)\n"
+        );
+    }
+
+    #[test]
+    fn two_builds_are_compared_row_by_row_and_in_the_mean() {
+        let mut report = Report::against(BEFORE);
+        let row = |name, unit, ours, before| {
+            let mut row = Row::new(name, name, unit).goal(Some(Goal::RatioAtMost(0.3)));
+            row.add(OURS, Sample::single(ours));
+            row.add(BEFORE, Sample::single(before));
+            row
+        };
+        let rows = vec![
+            row("dearer", CPU, 1.2, 1.0),
+            row("cheaper", CPU, 1.0, 1.25),
+            row("rate", "op/s", 1.0, 9.0),
+            row("dearer.above_floor_us", CPU, 9.0, 1.0),
+        ];
+        report.section("title", rows);
+        assert_eq!(
+            report.goals(),
+            "goals: 1 of 2 met\nmissed dearer: ratio<=1.050 (1.200 of before)\n\
+             geometric mean of kumi/before in 2 rows of us/op: 0.9798 (goal <=1.02, met)\n"
         );
     }
 

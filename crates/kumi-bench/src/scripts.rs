@@ -14,7 +14,7 @@ use clap::ValueEnum;
 use crate::args::{ScriptsArgs, ScriptsPart};
 use crate::jobs::on_servers;
 use crate::progress::{Progress, Task};
-use crate::report::Report;
+use crate::report::REFERENCE;
 use crate::stats::Sample;
 use crate::store::driver::{self, Driver, Load, Run};
 use crate::store::servers::{self, Server, Stage};
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &ScriptsArgs) -> Result<()> {
     let plan = Plan::of(args);
     let progress = Progress::new();
     let benchmark = driver::find_benchmark(&args.redis_benchmark)?;
-    let mut report = Report::default();
+    let mut report = args.servers.report(REFERENCE);
     let contenders = servers::contenders(&args.servers, &progress, &mut report)?;
     raise_open_files();
     let stage = Stage::new(args.no_pin)?;
@@ -105,7 +105,7 @@ pub(crate) fn run(args: &ScriptsArgs) -> Result<()> {
             report.note(format!("{part:?} was not measured: {error:#}"));
         }
     }
-    print!("{}\n{}", report.tables(), report.figures());
+    report.end();
     if failed > 0 {
         bail!("{failed} of the measurements failed");
     }

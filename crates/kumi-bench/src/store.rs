@@ -24,7 +24,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::args::{Part, Plan, StoreArgs};
 use crate::progress::Progress;
-use crate::report::Report;
+use crate::report::{REFERENCE, Report};
 use crate::store::servers::{Contender, Stage};
 
 /// A load average above this at the start is worth a word.
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &StoreArgs) -> Result<()> {
         true => driver::find_benchmark(&args.redis_benchmark)?,
         false => PathBuf::new(),
     };
-    let mut report = Report::default();
+    let mut report = args.servers.report(REFERENCE);
     let contenders = match wanted.iter().any(|&part| part != Part::Growth) {
         true => servers::contenders(&args.servers, &progress, &mut report)?,
         false => Vec::new(),
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &StoreArgs) -> Result<()> {
             report.note(format!("{part:?} was not measured: {error:#}"));
         }
     }
-    print!("{}\n{}", report.tables(), report.figures());
+    report.end();
     if failed > 0 {
         bail!("{failed} of the measurements failed");
     }

@@ -1,7 +1,4 @@
 //! `kumi-bench types`: lists, hashes, sets, sorted sets and streams beside redis-server and valkey-server.
-//!
-//! The lines of a row are printed as soon as it is measured, so that a run that is ended early leaves its figures; the
-//! tables follow at the end, and after them the goals that were missed.
 
 mod commands;
 mod memory;
@@ -14,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 
 use crate::progress::Progress;
-use crate::report::{Report, Row};
+use crate::report::REFERENCE;
 use crate::stats::Sample;
 use crate::store::servers::{self, Contender, Stage};
 use crate::store::{describe, raise_open_files};
@@ -30,17 +27,10 @@ struct Setting<'a> {
     progress: &'a Progress,
 }
 
-impl Setting<'_> {
-    /// Prints the lines of a row that has just been measured.
-    fn show(&self, row: &Row, report: &Report) {
-        print!("{}", report.figures_of(row));
-    }
-}
-
 /// Measures what was asked for and prints the report. A part that fails leaves the others their figures.
 pub(crate) fn run(args: &TypesArgs) -> Result<()> {
     let progress = Progress::new();
-    let mut report = Report::default();
+    let mut report = args.servers.report(REFERENCE);
     let contenders = servers::contenders(&args.servers, &progress, &mut report)?;
     raise_open_files();
     let stage = Stage::new(args.no_pin)?;
@@ -69,7 +59,7 @@ pub(crate) fn run(args: &TypesArgs) -> Result<()> {
             report.note(format!("{part:?} was not measured: {error:#}"));
         }
     }
-    print!("\n{}\n{}", report.tables(), report.goals());
+    report.end();
     if failed > 0 {
         bail!("{failed} of the measurements failed");
     }

@@ -216,12 +216,12 @@ fn print(
         }
     }
     let verdicts = judge(all, beside_bulk)?;
-    print!("{}{}", one.tables(), many.tables());
+    print!("\n{}{}", one.tables(), many.tables());
     println!("\nGoals");
     for verdict in &verdicts {
         println!("{}", verdict.line());
     }
-    print!("\n{}{}", one.figures(), many.figures());
+    println!();
     for verdict in &verdicts {
         println!("{}", verdict.figure());
     }

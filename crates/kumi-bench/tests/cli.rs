@@ -110,6 +110,26 @@ fn a_small_run_prints_a_line_per_figure_and_leaves_nothing() {
 }
 
 #[test]
+fn two_builds_are_compared_without_peers() {
+    let temporary = tempfile::tempdir().unwrap();
+    let args =
+        "--only workloads --keys 2000 --runs 1 --seconds 0.1 --pipelines 16 --against redis-server";
+    let output = bench(temporary.path(), &args.split(' ').collect::<Vec<_>>())
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let first = text.lines().next().unwrap();
+    let start = "figure name=store.set.p16.throughput server=kumi value=";
+    assert!(first.starts_with(start), "{text}");
+    assert!(text.contains("server=before value="), "{text}");
+    let mean = "geometric mean of kumi/before in 6 rows of us/op: ";
+    assert!(text.contains(mean), "{text}");
+    assert!(!text.contains("server=redis"), "{text}");
+}
+
+#[test]
 fn a_small_run_of_types_prints_a_line_per_figure_and_leaves_nothing() {
     let temporary = tempfile::tempdir().unwrap();
     let args = "types --kumi-server redis-server --valkey-server /nowhere/valkey-server --runs 1 --requests 800 \

@@ -109,6 +109,12 @@ const LAYERS: &[Layers] = &[
         excepted: &[],
     },
     Layers {
+        package: "kumi-bench",
+        layers: &[],
+        exempt: &[],
+        excepted: &[],
+    },
+    Layers {
         package: "kumi-common",
         layers: &[],
         exempt: &[],

@@ -44,7 +44,7 @@ pub(super) fn measure(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
                 }
             }
         }
-        rows.extend([cpu, rate, syncs]);
+        rows.extend([cpu, rate, syncs].map(|row| report.shown(row)));
     }
     let title = format!(
         "SET with an append-only file, {} connections",

@@ -57,7 +57,7 @@ pub(super) fn measure(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
                 row.add(contender.name(), sample);
             }
         }
-        rows.push(row);
+        rows.push(report.shown(row));
     }
     let title = format!("GET over TLS, {} connections", bench.args.connections);
     report.section(title, rows);

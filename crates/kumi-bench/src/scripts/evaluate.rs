@@ -135,7 +135,7 @@ pub(super) fn measure(
             for (server, runs) in servers.iter().zip(&runs) {
                 row.add(server.name(), cpu(runs)?);
             }
-            rows.push(row);
+            rows.push(report.shown(row));
         }
     }
     report.section(title("Server CPU of scripts", plan), rows);

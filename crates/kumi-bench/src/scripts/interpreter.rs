@@ -80,7 +80,7 @@ pub(super) fn measure(
         for (name, times) in times {
             row.add(name, Sample::new(times).context("no run was made")?);
         }
-        rows.push(row);
+        rows.push(report.shown(row));
     }
     let title = format!(
         "CPU time of Lua programs without Redis calls, median of {} (lowest..highest)",

@@ -92,7 +92,8 @@ pub(crate) fn measure(
             }
             task.end();
         }
-        rows.extend(rows_of(kind, pipeline, &servers, runs)?);
+        let measured = rows_of(kind, pipeline, &servers, runs)?.into_iter();
+        rows.extend(measured.map(|row| report.shown(row)));
     }
     let title = format!(
         "Bursts: {CONNECTIONS} connections, {} keys, {VALUE_BYTES}-byte values, median of {} (lowest..highest)",

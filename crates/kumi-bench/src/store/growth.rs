@@ -52,7 +52,10 @@ pub(crate) fn measure(
     for (load, label) in loads {
         // What was measured before a failure is still worth showing.
         match runs(stage, plan, load, label, &mut task) {
-            Ok(runs) => rows.extend(load_rows(load, label, &runs)?),
+            Ok(runs) => {
+                let measured = load_rows(load, label, &runs)?.into_iter();
+                rows.extend(measured.map(|row| report.shown(row)));
+            }
             Err(error) => outcome = Err(error),
         }
     }

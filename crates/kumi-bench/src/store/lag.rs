@@ -77,7 +77,7 @@ pub(crate) fn measure(
             }
             table.add(name, &rounds)?;
         }
-        rows.extend(table.rows);
+        rows.extend(table.rows.into_iter().map(|row| report.shown(row)));
     }
     let title = format!(
         "Lag of `expired` events: {} probe keys, at most {} s late",

@@ -94,7 +94,7 @@ pub(crate) fn measure(
             }
             task.end();
         }
-        rows.extend(filled);
+        rows.extend(filled.into_iter().map(|row| report.shown(row)));
     }
     let title = match plan.large_divisor {
         1 => "Large: one run each".to_owned(),

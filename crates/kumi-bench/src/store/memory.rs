@@ -82,7 +82,7 @@ pub(crate) fn measure(
                 Sample::new(values).context("no run was made")?,
             );
         }
-        rows.push(row);
+        rows.push(report.shown(row));
     }
     let title = format!(
         "Memory: growth of resident memory per key, {} keys, 16-byte keys and values",

@@ -15,12 +15,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
-use crate::args::ServerArgs;
 use crate::children::{Child, Nursery};
 use crate::cores::Cores;
 use crate::procfs::{self, CpuTime};
 use crate::progress::Progress;
-use crate::report::Report;
+use crate::report::{BEFORE, Report};
+use crate::server_args::ServerArgs;
 use crate::store::valkey;
 use crate::wire::Connection;
 
@@ -282,18 +282,20 @@ impl Server {
     }
 }
 
-/// The servers of every run: ours, redis-server, and valkey-server if it can be found or installed.
+/// The servers of every run: ours, redis-server, and valkey-server if it can be found or installed; or two builds of ours.
 pub(crate) fn contenders(
     args: &ServerArgs,
     progress: &Progress,
     report: &mut Report,
 ) -> Result<Vec<Contender>> {
+    let ours = kumi(args.kumi_server.as_deref(), progress)?;
+    if let Some(before) = &args.against {
+        let before = find_program(before, "check --against")?;
+        return Ok(vec![ours, Contender::new(BEFORE, Kind::Redis, before)]);
+    }
     let hint = "install Debian's redis-server package, or name one with --redis-server";
     let redis = find_program(&args.redis_server, hint)?;
-    let mut contenders = vec![
-        kumi(args.kumi_server.as_deref(), progress)?,
-        Contender::new("redis", Kind::Redis, redis),
-    ];
+    let mut contenders = vec![ours, Contender::new("redis", Kind::Redis, redis)];
     match valkey::find(&args.valkey_server, progress) {
         Ok(program) => contenders.push(Contender::new(VALKEY, Kind::Redis, program)),
         Err(reason) => report.note(format!("{VALKEY} was not measured: {reason}")),

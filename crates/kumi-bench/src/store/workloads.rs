@@ -221,7 +221,7 @@ pub(crate) fn measure(
             }
         }
         let runs = turns.take(workload, &servers, &mut task)?;
-        rows.extend(workload.rows(&servers, &runs)?);
+        rows.extend(workload.rows(&servers, &runs)?.map(|row| report.shown(row)));
         for (most, runs) in waited.iter_mut().zip(&runs) {
             *most = runs
                 .iter()

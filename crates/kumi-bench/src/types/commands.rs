@@ -135,8 +135,7 @@ pub(super) fn measure(setting: &Setting<'_>, report: &mut Report) -> Result<()> 
     ] {
         let outcome = measure_family(setting, family, |row, most| {
             waited = waited.max(most);
-            setting.show(&row, report);
-            rows.push(row);
+            rows.push(report.shown(row));
         });
         if let Err(error) = outcome {
             setting.progress.line(&format!("{family}: {error:#}"));

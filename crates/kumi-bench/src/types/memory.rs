@@ -94,8 +94,7 @@ pub(super) fn measure(part: TypesPart, setting: &Setting<'_>, report: &mut Repor
             );
             task.end();
         }
-        setting.show(&row, report);
-        rows.push(row);
+        rows.push(report.shown(row));
     }
     if !rows.is_empty() {
         report.section(format!("{title}: growth of resident memory"), rows);

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 
 use clap::{Args, ValueEnum};
 
-use crate::args::ServerArgs;
+use crate::server_args::ServerArgs;
 
 /// What `types` takes. `types/plan.rs` turns it into the numbers of a run.
 #[derive(Debug, Args)]
