@@ -13,6 +13,8 @@ table_of!(
     more_is_said_when_tasks_are_left,
     a_pause_stops_claims_only,
     what_is_due_starves_no_claim,
+    cancelled_tasks_in_line_are_skipped,
+    skipped_tasks_leave_order_and_shares,
 );
 
 async fn tasks_of_a_type_run_in_order(f: &Fixture<'_>) {
@@ -179,4 +181,68 @@ async fn what_is_due_starves_no_claim(f: &Fixture<'_>) {
     let counts = counts().await;
     assert_eq!(counts.of(TaskState::Scheduled), 80 - 13);
     assert_eq!(counts.of(TaskState::RetryScheduled), 80 - 12);
+}
+
+/// A worker with one free slot gets the first task behind many cancelled ones within a few turns, and each turn that finds
+/// none says that there is more.
+async fn cancelled_tasks_in_line_are_skipped(f: &Fixture<'_>) {
+    for (cancelled, most_turns) in [(150, 1), (3_000, 10)] {
+        let tasks: Vec<NewTask> = (0..cancelled).map(|_| task()).collect();
+        for batch in tasks.chunks(ENQUEUE_LIMIT) {
+            let added = f.queue.enqueue(batch.to_vec()).await;
+            added.expect("the queue answers");
+            let ids = batch.iter().map(|task| task.id).collect();
+            let cancelled = f.queue.cancel_all(ids).await;
+            cancelled.expect("the queue answers");
+        }
+        let live = f.simple().await;
+        for turns in 1.. {
+            let turn = f.turn(&[("a", 1)], 1).await;
+            if let [claim] = &turn.claims[..] {
+                assert_eq!(claim.id, live);
+                f.succeed(claim).await;
+                break;
+            }
+            assert!(turn.more, "the worker is to ask again at once");
+            assert!(turns < most_turns, "{turns} turns");
+        }
+    }
+}
+
+/// Cancelled tasks among others change neither which priority gets how many claims nor the order within one.
+async fn skipped_tasks_leave_order_and_shares(f: &Fixture<'_>) {
+    let mut tasks = Vec::new();
+    for n in 0..240 {
+        let mut new = task();
+        new.priority = Priority::ALL[n % 4];
+        tasks.push(new);
+    }
+    for batch in tasks.chunks(ENQUEUE_LIMIT) {
+        let added = f.queue.enqueue(batch.to_vec()).await;
+        added.expect("the queue answers");
+    }
+    // Half of each line, in runs of one to nine.
+    let is_cancelled = |n: usize| (n / 4 * 7) % 18 < 9;
+    for (n, task) in tasks.iter().enumerate() {
+        if is_cancelled(n) {
+            f.queue.cancel(task.id).await.expect("the queue answers");
+        }
+    }
+    let mut claimed: [Vec<TaskId>; 4] = Default::default();
+    for max in [1, 1, 1, 5, 7, 15] {
+        let claims = f.claims(max).await;
+        assert_eq!(claims.len(), max);
+        for claim in claims {
+            let task = tasks.iter().find(|task| task.id == claim.id);
+            let task = task.expect("the suite relies on it");
+            claimed[task.priority.level()].push(claim.id);
+        }
+    }
+    assert_eq!(claimed.each_ref().map(Vec::len), [16, 8, 4, 2]);
+    for (level, claimed) in claimed.iter().enumerate() {
+        let line = tasks.iter().enumerate().skip(level).step_by(4);
+        let live = line.filter(|(n, _)| !is_cancelled(*n));
+        let first: Vec<TaskId> = live.map(|(_, task)| task.id).take(claimed.len()).collect();
+        assert_eq!(*claimed, first, "priority {level}");
+    }
 }

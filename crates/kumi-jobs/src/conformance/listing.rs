@@ -16,6 +16,7 @@ table_of!(
     a_search_says_how_far_it_looked,
     pages_go_on_while_shown_tasks_are_purged,
     pages_go_on_while_lines_move_at_both_ends,
+    pages_go_on_where_the_last_task_was_lined_up_again,
     tasks_due_at_one_moment_fill_pages,
     a_purge_forgets_what_it_is_asked_for,
     a_filter_cancels_what_is_not_done,
@@ -332,6 +333,39 @@ async fn pages_go_on_while_lines_move_at_both_ends(f: &Fixture<'_>) {
         for task in &tasks {
             let stayed = !claimed.contains(&task.id);
             assert!(!stayed || seen.contains(&task.id), "{order:?}");
+        }
+    }
+}
+
+/// The task that a page ended with runs, fails, and is at the end of its line when the next page is asked for.
+async fn pages_go_on_where_the_last_task_was_lined_up_again(f: &Fixture<'_>) {
+    for order in [Order::Newest, Order::Oldest] {
+        let f = &f.again(crate::Settings::default()).await;
+        let tasks: Vec<NewTask> = (0..10).map(|_| task()).collect();
+        f.add_all(&tasks).await;
+        let mut paging = Paging {
+            order,
+            ..Paging::newest(3)
+        };
+        let filter = Filter::of(TaskState::Queued);
+        let page = f.queue.list(&filter, &paging).await;
+        let page = page.expect("the queue answers");
+        let mut seen: Vec<TaskId> = page.tasks.iter().map(|task| task.id).collect();
+        paging.after = page.cursor;
+        // All tasks up to the last of the page, from the head on.
+        let run = match order {
+            Order::Newest => 8,
+            Order::Oldest => 3,
+        };
+        for claim in f.claims(run).await {
+            f.fail(&claim, 1).await;
+        }
+        f.advance(2).await;
+        f.turn(&[], 0).await;
+        seen.extend(f.listed(&filter, paging).await.0);
+        for task in &tasks[run..] {
+            let times = seen.iter().filter(|id| **id == task.id).count();
+            assert_eq!(times, 1, "{order:?}");
         }
     }
 }

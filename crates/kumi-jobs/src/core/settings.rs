@@ -18,6 +18,10 @@ pub(crate) const TURN_BUDGET: usize = 2 * TURN_LIMIT;
 /// The part of a turn's budget that belongs to claims, however much is due.
 pub(crate) const CLAIM_SHARE: usize = TURN_LIMIT / 2;
 
+/// Ids of tasks that were cancelled in line which one turn takes out of lines, about 1 ms of a turn's script. A turn that
+/// stops there says that there is more.
+pub(crate) const SKIP_LIMIT: usize = 500;
+
 /// Tasks in one enqueue, bounded as `TURN_LIMIT` is.
 pub const ENQUEUE_LIMIT: usize = 90;
 

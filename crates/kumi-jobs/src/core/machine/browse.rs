@@ -238,7 +238,7 @@ impl Walk<'_> {
             from => {
                 let (level, rest) = from.split_once(' ').ok_or(NoCursor)?;
                 let level: usize = level.parse().map_err(|_| NoCursor)?;
-                Some((level, Last::read(rest)?))
+                Some((level, Last::of_line(rest)?))
             }
         };
         let mut kinds: Vec<_> = machine.kinds.iter().collect();
@@ -251,24 +251,36 @@ impl Walk<'_> {
                 let list = &kind.lanes[level];
                 let part = match &last {
                     Some((at, last)) if lane < (*at, &*last.word) => continue,
-                    // A line loses ids only at its head: where the id is gone, all before it are.
+                    // A line loses ids only at its head: where the task was claimed since, or its id is gone, all
+                    // before it are gone too.
                     Some((at, last)) if lane == (*at, &*last.word) => {
                         let gone = match self.order {
                             Order::Oldest => (0, list.len()),
                             Order::Newest => (0, 0),
                         };
-                        self.places(list, Some(last)).unwrap_or(gone)
+                        let is_same = self.runs(last.id) == last.runs;
+                        let there = is_same.then(|| self.places(list, Some(last))).flatten();
+                        there.unwrap_or(gone)
                     }
                     _ => (0, list.len()),
                 };
                 if let Some((place, id)) = self.visit_part(TaskState::Queued, list, part) {
                     let tail = list.len() - 1 - place;
                     let task_type = &kind.task_type;
-                    return Ok(Some(format!("{level} {place} {tail} {task_type} {id}")));
+                    let runs = self.runs(id);
+                    return Ok(Some(format!(
+                        "{level} {place} {tail} {task_type} {runs} {id}"
+                    )));
                 }
             }
         }
         Ok(None)
+    }
+
+    /// How many times a task was claimed.
+    fn runs(&self, id: TaskId) -> u64 {
+        let record = self.machine.records.get(&id);
+        record.map_or(0, |record| record.runs.into())
     }
 
     fn walk_running(&mut self, from: &str) -> Walked {
@@ -307,6 +319,8 @@ struct Last {
     head: usize,
     tail: usize,
     word: String,
+    /// In a line, how many times the task was claimed.
+    runs: u64,
     id: TaskId,
 }
 
@@ -316,10 +330,20 @@ impl Last {
         let [head, tail, word, id] = words[..] else {
             return Err(NoCursor);
         };
+        Self::of_words([head, tail, word, "0", id])
+    }
+
+    fn of_line(text: &str) -> Result<Self, NoCursor> {
+        let words: Vec<&str> = text.split(' ').collect();
+        Self::of_words(words.try_into().map_err(|_| NoCursor)?)
+    }
+
+    fn of_words([head, tail, word, runs, id]: [&str; 5]) -> Result<Self, NoCursor> {
         Ok(Self {
             head: number(head)? as usize,
             tail: number(tail)? as usize,
             word: word.to_owned(),
+            runs: number(runs)?,
             id: parsed(id)?,
         })
     }

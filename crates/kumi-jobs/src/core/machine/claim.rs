@@ -5,7 +5,7 @@
 
 use super::super::id::{TaskId, Timestamp, Token};
 use super::super::record::TaskState;
-use super::super::settings::{CLAIM_SHARE, TURN_BUDGET, TURN_LIMIT};
+use super::super::settings::{CLAIM_SHARE, SKIP_LIMIT, TURN_BUDGET, TURN_LIMIT};
 use super::{Holder, Machine};
 use crate::error::QueueError;
 use crate::queue::{Ask, Claim, Finish, Room, Turn};
@@ -58,20 +58,43 @@ impl Machine {
         })
     }
 
+    /// Claims in rounds: where a line had ids of tasks that do not wait there, those that follow them are skipped, and
+    /// another round takes as many tasks, for the same priorities.
     fn claim(&mut self, now: Timestamp, ask: &Ask, budget: usize) -> Vec<Claim> {
-        let plan = self.plan(ask, budget);
         let kind_ids = ask
             .types
             .iter()
             .map(|room| self.kind_ids.get(&room.task_type));
         let kind_ids: Vec<Option<u32>> = kind_ids.map(|index| index.copied()).collect();
-        let mut claims = Vec::with_capacity(plan.len());
-        for (level, index) in plan {
-            let kind = kind_ids[index].and_then(|index| self.kinds.get_mut(index as usize));
-            let Some(id) = kind.and_then(|kind| kind.lanes[level].pop_front()) else {
-                continue;
-            };
-            claims.extend(self.claim_one(now, ask, id));
+        let most = ask.max.min(TURN_LIMIT).min(budget);
+        let slot = |step: usize| SLOTS[((self.claimed + step as u64) % 15) as usize];
+        let mut slots: Vec<usize> = (1..=most).map(slot).collect();
+        let (mut claims, mut skips) = (Vec::with_capacity(most), SKIP_LIMIT);
+        let mut claimed_of = vec![0; ask.types.len()];
+        while !slots.is_empty() && skips > 0 {
+            let plan = self.plan(ask, &claimed_of, &slots);
+            let mut skipped: Vec<(usize, usize)> = Vec::new();
+            let mut again = Vec::new();
+            for (slot, (level, index)) in slots.into_iter().zip(plan) {
+                let kind = kind_ids[index].and_then(|index| self.kinds.get_mut(index as usize));
+                let Some(id) = kind.and_then(|kind| kind.lanes[level].pop_front()) else {
+                    continue;
+                };
+                if let Some(claim) = self.claim_one(now, ask, id) {
+                    claims.push(claim);
+                    claimed_of[index] += 1;
+                } else {
+                    skips = skips.saturating_sub(1);
+                    again.push(slot);
+                    if !skipped.contains(&(level, index)) {
+                        skipped.push((level, index));
+                    }
+                }
+            }
+            slots = again;
+            for (level, index) in skipped {
+                self.skip(kind_ids[index], level, &mut skips);
+            }
         }
         if !claims.is_empty() {
             let holder = self.owners.entry(ask.owner.clone());
@@ -84,6 +107,22 @@ impl Machine {
             holder.running.extend(claims.iter().map(|claim| claim.id));
         }
         claims
+    }
+
+    /// Takes ids from the head of a line until that is a task that waits, or this turn may skip no more.
+    fn skip(&mut self, kind: Option<u32>, level: usize, skips: &mut usize) {
+        let Some(kind) = kind.and_then(|index| self.kinds.get_mut(index as usize)) else {
+            return;
+        };
+        let lane = &mut kind.lanes[level];
+        let waits = |id: &TaskId| {
+            let record = self.records.get(id);
+            record.is_some_and(|record| record.state == TaskState::Queued)
+        };
+        while *skips > 0 && lane.front().is_some_and(|id| !waits(id)) {
+            lane.pop_front();
+            *skips -= 1;
+        }
     }
 
     /// Claims a task from a line. An id that was cancelled in line, or lined up twice by a repeated enqueue after a purge,
@@ -115,9 +154,13 @@ impl Machine {
         self.records.get(&id)?.claim()
     }
 
-    /// From which lines to take, by priority and index of the asked type; at most as many as the budget.
-    fn plan(&self, ask: &Ask, budget: usize) -> Vec<(usize, usize)> {
-        let mut rooms: Vec<usize> = ask.types.iter().map(|room| self.room(room)).collect();
+    /// From which lines to take, by priority and index of the asked type, for slots of these priorities, after so many tasks
+    /// were claimed of each type.
+    fn plan(&self, ask: &Ask, claimed_of: &[usize], slots: &[usize]) -> Vec<(usize, usize)> {
+        let rooms = ask.types.iter().zip(claimed_of);
+        let mut rooms: Vec<usize> = rooms
+            .map(|(room, claimed)| self.room(&room.task_type, room.room.saturating_sub(*claimed)))
+            .collect();
         let mut lengths: Vec<[usize; 4]> = ask
             .types
             .iter()
@@ -126,11 +169,9 @@ impl Machine {
                 kind.map_or([0; 4], |kind| kind.lanes.each_ref().map(|lane| lane.len()))
             })
             .collect();
-        let most = ask.max.min(TURN_LIMIT).min(budget);
-        let (mut next, mut plan) = ([0; 4], Vec::with_capacity(most));
-        for step in 1..=most {
-            let slot = SLOTS[((self.claimed + step as u64) % 15) as usize];
-            let picked = std::iter::once(slot).chain(0..4).find_map(|level| {
+        let (mut next, mut plan) = ([0; 4], Vec::with_capacity(slots.len()));
+        for slot in slots {
+            let picked = std::iter::once(*slot).chain(0..4).find_map(|level| {
                 let count = ask.types.len();
                 let index = (0..count)
                     .map(|offset| (next[level] + offset) % count)
@@ -149,12 +190,12 @@ impl Machine {
     }
 
     /// How many more tasks of a type may start, by the worker's room and the queue's bound.
-    fn room(&self, room: &Room) -> usize {
-        match self.limits.get(&room.task_type) {
-            None => room.room,
+    fn room(&self, task_type: &str, room: usize) -> usize {
+        match self.limits.get(task_type) {
+            None => room,
             Some(limit) => {
-                let left = u64::from(*limit).saturating_sub(self.running_of(&room.task_type));
-                room.room.min(usize::try_from(left).unwrap_or(usize::MAX))
+                let left = u64::from(*limit).saturating_sub(self.running_of(task_type));
+                room.min(usize::try_from(left).unwrap_or(usize::MAX))
             }
         }
     }
@@ -167,11 +208,8 @@ impl Machine {
         };
         claims.len() < ask.max
             && ask.types.iter().any(|room| {
-                let left = Room {
-                    task_type: room.task_type.clone(),
-                    room: room.room.saturating_sub(of_type(room)),
-                };
-                self.room(&left) > 0 && !self.is_empty_lane(&room.task_type)
+                let left = room.room.saturating_sub(of_type(room));
+                self.room(&room.task_type, left) > 0 && !self.is_empty_lane(&room.task_type)
             })
     }
 

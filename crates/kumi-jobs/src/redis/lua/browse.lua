@@ -14,8 +14,8 @@ end
 local WORK, SEEN, TEXT, WHOLE = 5000, 5, 10, 40
 -- Ids that are read from an index at once, and the bytes that end a step.
 local CHUNK, BYTES = 100, 1048576
--- Ids of a line among which a cursor's id is looked for, if it is not where it was.
-local FIND = 1000000
+-- Ids of a line that one step compares with a cursor's id which is not where it was, about 1 ms, and how many are read at once.
+local FIND, FIND_CHUNK = 10000, 500
 -- The index of each state that is one key, and the sorted sets among them.
 local LISTS = { s = 'succeeded', c = 'cancelled' }
 local SETS = { w = 'scheduled', e = 'retry', b = 'blocked', d = 'dead' }
@@ -120,26 +120,19 @@ local function walk_set(state, rest)
   return false
 end
 
--- Where a walk over a list starts, after the id that was last looked at: it is at the same distance from one of the ends,
--- or `search` finds it. The walk's cursor is "from_head from_tail more id".
+-- The place after one, in the order of the walk.
+local function after(place) return newest and place - 1 or place + 1 end
+
+-- Walks over a list from after the id that was last looked at. `search` answers where that is, or nothing if the step is
+-- over before it is found. The walk's cursor is "from_head from_tail more id".
 local function walk_list(state, key, rest, search, more)
   local length = call('LLEN', key)
   local from = newest and length - 1 or 0
   if rest ~= '' then
     local head, tail, word, id = string.match(rest, '^(%d+) (%d+) (%S+) (%S+)$')
     if not head then return nil end
-    head, tail = tonumber(head), length - 1 - tonumber(tail)
-    local there
-    if call('LINDEX', key, head) == id then
-      there = head
-    elseif tail >= 0 and call('LINDEX', key, tail) == id then
-      there = tail
-    end
-    if there then
-      from = newest and there - 1 or there + 1
-    else
-      from = search(key, length, word, id)
-    end
+    from = search(key, length, { head = tonumber(head), tail = tonumber(tail), word = word, id = id })
+    if not from then return true end
   end
   while from >= 0 and from < length do
     local low, high = from, math.min(from + CHUNK, length) - 1
@@ -176,11 +169,14 @@ end
 
 -- Lists of done tasks: in the order of their ends. Where the id is gone, the time of its end says where it was.
 local function walk_done(state, rest)
-  local function search(key, length, ended_at, id)
-    ended_at = number(ended_at, 0)
+  local function search(key, length, last)
+    local tail = length - 1 - last.tail
+    if call('LINDEX', key, last.head) == last.id then return after(last.head) end
+    if tail >= 0 and call('LINDEX', key, tail) == last.id then return after(tail) end
+    local ended_at = number(last.word, 0)
     local start = ended_from(key, length, ended_at)
     for n, other in ipairs(call('LRANGE', key, start, start + 10 * CHUNK - 1)) do
-      if other == id then return newest and start + n - 2 or start + n end
+      if other == last.id then return after(start + n - 1) end
     end
     return newest and ended_from(key, length, ended_at, true) - 1 or start
   end
@@ -205,24 +201,47 @@ local function count()
   table.sort(queued)
 end
 
--- Lines: by priority, then type, then place. A line loses ids only at its head: where the cursor's id is gone, all before
--- it are too. The cursor is "priority from_head from_tail type id".
+-- How many times a task was claimed.
+local function runs(id)
+  local seen = call('HMGET', RECORD .. id, 'r', 'a')
+  return text(number(seen[1], number(seen[2], 0)))
+end
+
+-- Lines: by priority, then type, then place. The cursor is "priority from_head from_tail type runs id".
+--
+-- An id joins a line at its tail, or at its head if it is given back, and leaves it at its head. So a task that was claimed
+-- since it was looked at is gone from its place, wherever it is now, and so are all that were before it. One that was not is
+-- at its distance from the tail or farther away, by what joined there. Where a step does not find it, the cursor gets the
+-- distance at which the next step goes on.
 local function walk_lines(state, rest)
-  local level, places, of, id = string.match(rest, '^(%d) (%d+ %d+) (%S+) (%S+)$')
+  local level, places, of, ran, id = string.match(rest, '^(%d) (%d+ %d+) (%S+) (%d+) (%S+)$')
   if rest ~= '' and not level then return nil end
-  local function search(key, length, _, id)
-    local there = call('LPOS', key, id, 'RANK', newest and '-1' or '1', 'MAXLEN', FIND)
-    if not there then return newest and -1 or 0 end
-    return newest and there - 1 or there + 1
-  end
   for priority = tonumber(level or 0), 3 do
     for _, name in ipairs(queued) do
       local is_last = level and priority == tonumber(level) and name == of
       if not level or is_last or priority > tonumber(level) or name > of then
         work = work + SEEN
-        local function more(places, id) return priority .. ' ' .. places .. ' ' .. name .. ' ' .. id end
+        local function more(places, id) return priority .. ' ' .. places .. ' ' .. name .. ' ' .. runs(id) .. ' ' .. id end
+        local function search(key, length, last)
+          local gone = newest and -1 or 0
+          if runs(last.id) ~= last.word then return gone end
+          if call('LINDEX', key, last.head) == last.id then return after(last.head) end
+          local high, compared = length - 1 - last.tail, 0
+          while high >= 0 and compared < FIND do
+            local low = math.max(high - FIND_CHUNK + 1, 0)
+            local ids = call('LRANGE', key, low, high)
+            for n = #ids, 1, -1 do
+              if ids[n] == last.id then return after(low + n - 1) end
+            end
+            compared, high = compared + #ids, low - 1
+            work = work + #ids / 4
+          end
+          if high < 0 then return gone end
+          at = state .. more(text(last.head) .. ' ' .. text(length - 1 - high), last.id)
+        end
         local key = P .. 'ready:' .. priority .. ':' .. name
-        if walk_list(state, key, is_last and places .. ' - ' .. id or '', search, more) then return true end
+        local from = is_last and places .. ' ' .. ran .. ' ' .. id or ''
+        if walk_list(state, key, from, search, more) then return true end
       end
     end
   end

@@ -18,6 +18,8 @@ else
   table.sort(lives)
 end
 if ARGV[5] == '1' then
+  -- Its lease may be one of those that are still to be extended.
+  if is_extending and tonumber(ARGV[4]) > 0 then return { -1, 0, lost } end
   for _, life in ipairs(lives) do
     local renewed, extended = times_of(call('HGET', P .. 'seen', life))
     if renewed and renewed + tonumber(ARGV[4]) > now then return { -1, 0, lost } end

@@ -177,7 +177,8 @@ if kinds > 0 then call('ZADD', unpack(names)) end
 -- From which lines to take: the claim counter walks over the priorities, and types take turns within one.
 local SLOTS = { 0, 1, 0, 2, 0, 1, 0, 3, 0, 1, 0, 2, 0, 1, 0 }
 local counter = number(claims_so_far, 0)
-local order, turn_of, wanted = {}, { [0] = 0, 0, 0, 0 }, 0
+local order, turn_of, slots = {}, nil, {}
+if lines_with_tasks ~= 1 then only = nil end
 local function pick(level)
   local of = lanes[level]
   for offset = 0, #of - 1 do
@@ -189,35 +190,36 @@ local function pick(level)
     end
   end
 end
-if not paused then wanted = math.min(max, TURN, budget) end
-if lines_with_tasks == 0 then
-  wanted = 0
-elseif lines_with_tasks == 1 then
-  wanted = math.min(wanted, only.kind.room, only.length)
-  only.takes, only.kind.room = wanted, only.kind.room - wanted
-else
-  only = nil
-  for step = 1, wanted do
-    local lane = pick(SLOTS[(counter + step) % 15 + 1]) or pick(0) or pick(1) or pick(2) or pick(3)
-    if not lane then
-      wanted = step - 1
-      break
-    end
+
+-- How many ids are to be taken, at most so many. `order` has the line of each, unless there is one line only.
+local function plan(most)
+  if only then
+    local count = math.min(most, only.kind.room, only.length)
+    only.kind.room = only.kind.room - count
+    return count
+  end
+  turn_of = { [0] = 0, 0, 0, 0 }
+  for step = 1, most do
+    local lane = pick(slots[step]) or pick(0) or pick(1) or pick(2) or pick(3)
+    if not lane then return step - 1 end
     lane.takes, lane.kind.room = lane.takes + 1, lane.kind.room - 1
     order[step] = lane
   end
+  return most
 end
+
 -- The ids that are taken, in the order of their claims.
-local ids = {}
-if only then
-  if wanted > 0 then ids = call('LPOP', only.key, text(wanted)) end
-else
-  for step = 1, wanted do
+local function take(count)
+  if only then return call('LPOP', only.key, text(count)) end
+  local ids = {}
+  for step = 1, count do
     local lane = order[step]
-    if not lane.ids then lane.ids = call('LPOP', lane.key, text(lane.takes)) end
+    if not lane.ids then lane.ids, lane.at = call('LPOP', lane.key, text(lane.takes)), 0 end
     lane.at = lane.at + 1
     ids[step] = lane.ids[lane.at]
   end
+  for step = 1, count do order[step].ids, order[step].takes = false, 0 end
+  return ids
 end
 
 local claims, claimed_tasks, running, held_fields, claimed = {}, 0, {}, 0, {}
@@ -272,26 +274,63 @@ local function claim(id, body)
   claims[claimed_tasks] = claim_of(id, token, kind, tried, ran, maximum, created, body, media, trace, backoff)
   return true
 end
--- Payloads in small groups, so that large ones stop the claim at 1 MiB of reply.
-local bytes, first = 0, 1
-while first <= wanted and bytes < 1048576 do
-  local last = math.min(first + 7, wanted)
-  local bodies = call('HMGET', P .. 'payload', unpack(ids, first, last))
-  for n = first, last do
-    local body, lane = bodies[n - first + 1], only or order[n]
-    lane.length = lane.length - 1
-    if claim(ids[n], body) then
-      bytes = bytes + (body and #body or 0)
-    else
-      lane.kind.room = lane.kind.room + 1
-    end
-  end
-  first = last + 1
+-- Whether the task of an id in line waits there.
+local function is_waiting(id)
+  local seen = call('HMGET', RECORD .. id, 's', 'y')
+  local state, kind = seen[1], seen[2]
+  return kind and kind ~= '' and (not state or state == '' or state == 'q')
 end
-for n = wanted, first, -1 do
-  local lane = only or order[n]
-  call('LPUSH', lane.key, ids[n])
-  lane.kind.room, more = lane.kind.room + 1, true
+-- Takes ids from the head of a line until that is a task that waits, or this turn may skip no more.
+local skips = SKIPS
+local function skip(lane)
+  while skips > 0 and lane.length > 0 do
+    local ids, count = call('LRANGE', lane.key, '0', text(math.min(skips, TURN) - 1)), 0
+    while count < #ids and not is_waiting(ids[count + 1]) do count = count + 1 end
+    if count > 0 then call('LPOP', lane.key, text(count)) end
+    skips, lane.length = skips - count, lane.length - count
+    if count < #ids then return end
+  end
+end
+-- Claims in rounds: where a line had ids of tasks that do not wait there, those that follow them are skipped, and another
+-- round takes as many tasks, for the same priorities. Payloads in small groups, so that large ones stop the claim at 1 MiB
+-- of reply.
+local missing, bytes, REPLY = paused and 0 or math.min(max, TURN, budget), 0, 1048576
+for step = 1, only and 0 or missing do slots[step] = SLOTS[(counter + step) % 15 + 1] end
+while missing > 0 do
+  local planned = plan(missing)
+  if planned == 0 then break end
+  local ids, first, skipped, again = take(planned), 1, {}, {}
+  missing = 0
+  while first <= planned and bytes < REPLY do
+    local last = math.min(first + 7, planned)
+    local bodies = call('HMGET', P .. 'payload', unpack(ids, first, last))
+    for n = first, last do
+      local body, lane = bodies[n - first + 1], only or order[n]
+      lane.length = lane.length - 1
+      if claim(ids[n], body) then
+        bytes = bytes + (body and #body or 0)
+      else
+        missing = missing + 1
+        again[missing] = slots[n]
+        lane.kind.room, skips = lane.kind.room + 1, skips - 1
+        if not lane.is_skipped then skipped[#skipped + 1] = lane end
+        lane.is_skipped = true
+      end
+    end
+    first = last + 1
+  end
+  for n = planned, first, -1 do
+    local lane = only or order[n]
+    call('LPUSH', lane.key, ids[n])
+    lane.kind.room, more = lane.kind.room + 1, true
+  end
+  if #skipped == 0 or bytes >= REPLY then break end
+  for _, lane in ipairs(skipped) do
+    lane.is_skipped = false
+    skip(lane)
+  end
+  if skips <= 0 then break end
+  slots = again
 end
 for kind, count in pairs(claimed) do
   bump('q', kind, -count)
