@@ -9,7 +9,7 @@ use crate::cron::{self, Cron};
 use crate::error::{QueueError, ResultError};
 use crate::listing::{Filter, ID_PAGE_LIMIT, PAGE_LIMIT, Page, Paging};
 use crate::memory::InMemoryQueue;
-use crate::queue::{Cancel, Counts, Enqueued, Queue, Requeued, Schedule};
+use crate::queue::{Cancel, Counts, Enqueued, Queue, Reply, Requeued, Schedule};
 use crate::random;
 use crate::redis::RedisQueue;
 use crate::schedules::Schedules;
@@ -261,13 +261,23 @@ impl Jobs {
         mut progress: impl FnMut(usize),
     ) -> Result<usize, QueueError> {
         filter.states = vec![TaskState::Dead];
-        let mut paging = Paging::oldest(ID_PAGE_LIMIT);
-        let mut count = 0;
+        self.for_each_page(&filter, 0, requeue_page, &mut progress)
+            .await
+    }
+
+    /// Does `work` with all tasks that the filter admits, page by page, the oldest first. Returns with how many it was done,
+    /// and calls `progress` with that after each page; both with `before` added.
+    async fn for_each_page(
+        &self,
+        filter: &Filter,
+        before: usize,
+        work: PageWork,
+        progress: &mut impl FnMut(usize),
+    ) -> Result<usize, QueueError> {
+        let (mut paging, mut count) = (Paging::oldest(ID_PAGE_LIMIT), before);
         loop {
-            let page = self.queue.list_ids(&filter, &paging).await?;
-            let requeued = self.queue.requeue(page.ids).await?;
-            let applied = |requeued: &&Requeued| matches!(requeued, Requeued::Applied(_));
-            count += requeued.iter().filter(applied).count();
+            let page = self.queue.list_ids(filter, &paging).await?;
+            count += work(&*self.queue, page.ids).await?;
             progress(count);
             if page.cursor.is_none() {
                 return Ok(count);
@@ -336,21 +346,31 @@ impl Jobs {
         let mut count = 0;
         for state in std::mem::take(&mut filter.states) {
             filter.states = vec![state];
-            let mut paging = Paging::oldest(ID_PAGE_LIMIT);
-            loop {
-                let page = self.queue.list_ids(&filter, &paging).await?;
-                let replies = self.queue.cancel_all(page.ids).await?;
-                let done = |reply: &&Cancel| matches!(reply, Cancel::Cancelled | Cancel::Requested);
-                count += replies.iter().filter(done).count();
-                progress(count);
-                if page.cursor.is_none() {
-                    break;
-                }
-                paging.after = page.cursor;
-            }
+            count = self
+                .for_each_page(&filter, count, cancel_page, &mut progress)
+                .await?;
         }
         Ok(count)
     }
+}
+
+/// Does something with the tasks of a page. Returns with how many of them it was done.
+type PageWork = for<'a> fn(&'a dyn Queue, Vec<TaskId>) -> Reply<'a, usize>;
+
+fn requeue_page(queue: &dyn Queue, ids: Vec<TaskId>) -> Reply<'_, usize> {
+    Box::pin(async move {
+        let requeued = queue.requeue(ids).await?;
+        let applied = |requeued: &&Requeued| matches!(requeued, Requeued::Applied(_));
+        Ok(requeued.iter().filter(applied).count())
+    })
+}
+
+fn cancel_page(queue: &dyn Queue, ids: Vec<TaskId>) -> Reply<'_, usize> {
+    Box::pin(async move {
+        let replies = queue.cancel_all(ids).await?;
+        let done = |reply: &&Cancel| matches!(reply, Cancel::Cancelled | Cancel::Requested);
+        Ok(replies.iter().filter(done).count())
+    })
 }
 
 /// Checks what a schedule says before it is stored.
