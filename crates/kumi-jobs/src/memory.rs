@@ -231,6 +231,10 @@ impl Subscriber {
 }
 
 impl Queue for InMemoryQueue {
+    fn name(&self) -> &str {
+        "memory"
+    }
+
     fn settings(&self) -> &Settings {
         &self.shared.settings
     }

@@ -373,6 +373,11 @@ impl Schedule {
 
 /// A store of tasks. All methods may be called from many tasks at once.
 pub trait Queue: Send + Sync + 'static {
+    /// Its name in the log; empty unless it has one.
+    fn name(&self) -> &str {
+        ""
+    }
+
     /// The limits in force.
     fn settings(&self) -> &Settings;
 

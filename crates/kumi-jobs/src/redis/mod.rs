@@ -358,6 +358,12 @@ fn schedule(name: &[u8], stored: &[u8], last_slot: Option<&Value>) -> Result<Sch
 }
 
 impl Queue for RedisQueue {
+    fn name(&self) -> &str {
+        // The prefix of its keys is `kumi:jobs:{name}:`.
+        let name = self.shared.prefix.split(['{', '}']).nth(1);
+        name.unwrap_or_default()
+    }
+
     fn settings(&self) -> &Settings {
         &self.shared.settings
     }

@@ -397,7 +397,10 @@ impl<S: Send + Sync + 'static> Run<S> {
                 self.failures = 0;
                 self.renew(sent_at);
                 match lease {
-                    Lease::Lost => self.lose_lease(),
+                    Lease::Lost => {
+                        self.tell_lost();
+                        self.lose_lease();
+                    }
                     Lease::Renewed(held) => self.compare(held, sent_at),
                 }
                 self.cancel_early();
@@ -525,6 +528,15 @@ impl<S: Send + Sync + 'static> Run<S> {
         self.give_back_waiting();
         for running in self.running.values() {
             running.stop(Stop::LeaseLost);
+        }
+    }
+
+    /// Logs which tasks this worker runs that the queue has given to others, each once.
+    fn tell_lost(&self) {
+        for (id, running) in &self.running {
+            if !running.is_stopping() {
+                tracing::warn!(task_id = %id, attempt = running.attempt, owner = %self.settings.owner, queue = self.queue.name(), "the lease was lost: the handler is cancelled and its report will be refused");
+            }
         }
     }
 
