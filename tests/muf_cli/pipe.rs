@@ -43,6 +43,26 @@ fn a_killed_program_takes_what_it_started_with_it() {
     ended(&pid);
 }
 
+/// The shell, a program that it waits for, and one in the background, of both ways to serve.
+#[test]
+fn nothing_outlives_a_backend_that_is_killed() {
+    let server = Server::redis();
+    let tell = format!("redis-cli -s {}", server.socket().display());
+    let program = |key: &str| {
+        format!("sleep 1000 & a=$!; sleep 1000 & {tell} SET {key} \"$$ $a $!\" >&2; wait; echo")
+    };
+    let mut piped = server.serve(&["p.*", "--pipe", &program("piped")]);
+    let mut executed = server.serve(&["e.*", "--exec", &program("executed")]);
+    server.cli(&["SET", "MUF/web/REQ/e.q~1", "", "EX", "60"]);
+    for (key, backend) in [("piped", &mut piped), ("executed", &mut executed)] {
+        let pids = server.until(&["GET", key], |pids| !pids.is_empty());
+        assert_eq!(backend.stop(Signal::KILL), None);
+        for pid in pids.split(' ') {
+            ended(pid);
+        }
+    }
+}
+
 #[test]
 fn null_is_no_error_and_json_goes_through_as_written() {
     for server in Server::each() {

@@ -8,7 +8,7 @@ use std::io::{self, BufRead, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{ChildStdin, ExitCode, ExitStatus, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
@@ -111,13 +111,13 @@ pub(crate) struct Guard {
 }
 
 /// A child's group, as long as it is to be killed with us.
-pub(crate) struct Watched<'a> {
-    guard: &'a Guard,
+pub(crate) struct Watched {
+    guard: Arc<Guard>,
     group: Option<u32>,
 }
 
 impl Guard {
-    pub(crate) fn start() -> io::Result<Self> {
+    pub(crate) fn start() -> io::Result<Arc<Self>> {
         let mut guard = std::process::Command::new(this_program());
         let mut child = guard
             .arg0("kumi")
@@ -130,16 +130,16 @@ impl Guard {
         let input = child.stdin.take();
         let input = input.ok_or_else(|| io::Error::other("a child without an input"))?;
         // It ends when its input does, and is never waited for.
-        Ok(Self {
+        Ok(Arc::new(Self {
             input: Mutex::new(input),
-        })
+        }))
     }
 
     /// Kills the child's group with this process, until the reply is dropped.
-    pub(crate) fn watch(&self, child: &Child) -> Watched<'_> {
-        let group = child.id();
+    pub(crate) fn watch(self: &Arc<Self>, child: &Child) -> Watched {
+        let (guard, group) = (self.clone(), child.id());
         self.say('+', group);
-        Watched { guard: self, group }
+        Watched { guard, group }
     }
 
     /// A guard that was killed is missed only if this process is killed too.
@@ -151,7 +151,7 @@ impl Guard {
     }
 }
 
-impl Drop for Watched<'_> {
+impl Drop for Watched {
     fn drop(&mut self) {
         self.guard.say('-', self.group);
     }

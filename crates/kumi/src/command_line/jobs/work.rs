@@ -96,7 +96,7 @@ pub(super) async fn run(jobs: &Jobs, options: WorkOptions) -> Result<(), Failure
         .owner(owner.clone());
     let log = Log::start().map_err(other)?;
     let command: Arc<str> = options.exec.as_str().into();
-    let guard = Arc::new(Guard::start().map_err(other)?);
+    let guard = Guard::start().map_err(other)?;
     let trouble = Arc::new(Trouble::default());
     for task_type in &options.types {
         worker = worker.handler(Program {

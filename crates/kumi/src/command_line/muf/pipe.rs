@@ -10,7 +10,7 @@
 
 use super::failure::Failure;
 use super::shown;
-use crate::command_line::process::{self, Group};
+use crate::command_line::process::{self, Group, Guard, Watched};
 use crate::command_line::terminal;
 use base64::prelude::{BASE64_STANDARD, Engine};
 use kumi_muf::{Outcome, Request};
@@ -43,6 +43,8 @@ pub(super) struct Program {
     pub(super) pipe: Arc<Pipe>,
     child: Child,
     group: Group,
+    /// What kills the group when this process is killed; dropped after the group.
+    _watched: Watched,
     /// Reads its output; none when that has ended.
     reader: Option<JoinHandle<()>>,
     /// Writes its input.
@@ -50,7 +52,7 @@ pub(super) struct Program {
 }
 
 impl Program {
-    pub(super) fn start(command: &str) -> Result<Self, Failure> {
+    pub(super) fn start(command: &str, guard: &Arc<Guard>) -> Result<Self, Failure> {
         let mut child = process::shell(command)
             .spawn()
             .map_err(|error| Failure::io("starting sh", error))?;
@@ -71,6 +73,7 @@ impl Program {
         Ok(Self {
             pipe,
             group: Group::of(&child),
+            _watched: guard.watch(&child),
             child,
             reader: Some(reader),
             feeder,

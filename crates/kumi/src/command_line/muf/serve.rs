@@ -5,6 +5,7 @@ use super::options::ServeOptions;
 use super::supervise::{Closing, Supervised};
 use super::{Server, exec};
 use crate::command_line::hangup;
+use crate::command_line::process::Guard;
 use crate::command_line::terminal;
 use kumi_muf::{Connection, Muf, Request, Service};
 use std::sync::Arc;
@@ -30,12 +31,13 @@ pub(super) async fn run(server: &Server, options: ServeOptions) -> Result<(), Fa
         .version(kumi_store::KUMI_VERSION)
         .connect()
         .await?;
+    let guard = Guard::start().map_err(|error| Failure::io("starting the guard", error))?;
     let mut program = match &options.pipe {
-        Some(command) => Some(Supervised::start(command)?),
+        Some(command) => Some(Supervised::start(command, &guard)?),
         None => None,
     };
     show_ignored();
-    let _service = start(&muf, &options, program.as_ref()).await?;
+    let _service = start(&muf, &options, program.as_ref(), &guard).await?;
     terminal::note(format_args!("serving {} as {unit}", options.pattern));
     let url = server.shown_url();
     let ended = tokio::select! {
@@ -122,6 +124,7 @@ async fn start(
     muf: &Muf,
     options: &ServeOptions,
     program: Option<&Supervised>,
+    guard: &Arc<Guard>,
 ) -> Result<Service, Failure> {
     let serve = match program {
         Some(program) => {
@@ -133,9 +136,10 @@ async fn start(
         }
         None => {
             let command: Arc<str> = options.exec.as_deref().unwrap_or_default().into();
+            let guard = guard.clone();
             muf.serve(&options.pattern, move |request: Request| {
-                let command = command.clone();
-                async move { exec::answer(&command, &request).await }
+                let (command, guard) = (command.clone(), guard.clone());
+                async move { exec::answer(&command, &guard, &request).await }
             })
         }
     };

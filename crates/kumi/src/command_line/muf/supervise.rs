@@ -5,6 +5,7 @@
 
 use super::failure::Failure;
 use super::pipe::{Pipe, Program, gone};
+use crate::command_line::process::Guard;
 use crate::command_line::terminal;
 use kumi_jobs::{Exponential, RetryPolicy};
 use kumi_muf::{Outcome, Request};
@@ -53,6 +54,7 @@ impl Way {
 /// The program and its successors. Dropping it kills the one that runs.
 pub(super) struct Supervised {
     command: String,
+    guard: Arc<Guard>,
     program: Option<Program>,
     pipes: watch::Sender<Option<Arc<Pipe>>>,
     /// Crashes in a row, none of them after a long run.
@@ -61,10 +63,11 @@ pub(super) struct Supervised {
 }
 
 impl Supervised {
-    pub(super) fn start(command: &str) -> Result<Self, Failure> {
-        let program = Program::start(command)?;
+    pub(super) fn start(command: &str, guard: &Arc<Guard>) -> Result<Self, Failure> {
+        let program = Program::start(command, guard)?;
         Ok(Self {
             command: command.to_owned(),
+            guard: guard.clone(),
             pipes: watch::Sender::new(Some(program.pipe.clone())),
             program: Some(program),
             crashes: 0,
@@ -92,7 +95,7 @@ impl Supervised {
             }
             sleep(self.pause()).await;
             self.started = Instant::now();
-            match Program::start(&self.command) {
+            match Program::start(&self.command, &self.guard) {
                 Ok(program) => {
                     self.pipes.send_replace(Some(program.pipe.clone()));
                     self.program = Some(program);
