@@ -39,6 +39,28 @@ fn what_a_queue_keeps_is_stored_with_it() {
 }
 
 #[test]
+fn a_success_that_is_not_kept_is_reported_to_its_producer() {
+    let server = Server::start();
+    server.ok(&["keep", "--succeeded", "0"]);
+    // The worker is idle, so that the task may have ended before anybody asks for it.
+    let worker = server.work(&["--type", "echo,fail", "--exec", "read n; exit $n"]);
+    for _ in 0..5 {
+        let done = server.run(&["enqueue", "echo", "0", "--wait"]);
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert_eq!(done.status.code(), Some(0), "{said}");
+        assert!(
+            said.contains("succeeded") && said.contains("its result is gone"),
+            "{said}"
+        );
+        assert_eq!(done.stdout, b"");
+    }
+    let failed = server.run(&["enqueue", "fail", "65", "--wait"]);
+    let said = String::from_utf8_lossy(&failed.stderr).into_owned();
+    assert_eq!(failed.status.code(), Some(3), "{said}");
+    worker.stop();
+}
+
+#[test]
 fn a_back_off_comes_from_the_task_or_from_the_worker() {
     let server = Server::start();
     let worker = server.work(&[

@@ -11,6 +11,7 @@ mod options;
 mod progress;
 mod show;
 mod time;
+mod wait;
 mod work;
 
 use crate::command_line::terminal::{self, Terminal};
@@ -28,6 +29,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::SystemTime;
 use time::Clock;
+use wait::Wait;
 
 const DEFAULT_URL: &str = "redis://127.0.0.1:6379";
 
@@ -311,30 +313,15 @@ async fn enqueue(jobs: &Jobs, options: EnqueueOptions) -> Result<(), Failure> {
         key: key.into(),
         hold_on_dead: options.serial_strict,
     });
+    // Before the task is there: a queue that keeps no succeeded tasks has forgotten it when it ends.
+    let wait = match options.wait {
+        true => Some(Wait::new(jobs).await?),
+        false => None,
+    };
     let id = jobs.enqueue_raw(task).await?.id();
-    if !options.wait {
-        return Ok(terminal::say(&id.to_string())?);
-    }
-    let record = progress::watch(jobs, id, jobs.queue().done(id)).await?;
-    let record = record.ok_or_else(|| missing(&format!("task {id} any more")))?;
-    match record.state {
-        TaskState::Succeeded => {
-            if record.result_dropped {
-                terminal::note(format_args!(
-                    "task {id} succeeded, but its result was too large to keep"
-                ));
-            }
-            let mut result = record.result.unwrap_or_default().to_vec();
-            if !result.ends_with(b"\n") {
-                result.push(b'\n');
-            }
-            Ok(terminal::write(&result)?)
-        }
-        state => {
-            // A program or another client wrote it.
-            let error = terminal::quoted(&record.last_error.unwrap_or_default());
-            Err(Failure::Ended(format!("task {id} is {state}: {error}")))
-        }
+    match wait {
+        Some(wait) => wait.print(jobs, id).await,
+        None => Ok(terminal::say(&id.to_string())?),
     }
 }
 
