@@ -77,6 +77,9 @@ step 'Membership core without the standard library' cargo run --quiet --locked -
 if [[ $quick == no ]]; then
     step 'The library, feature by feature' ci/features.sh
 fi
+verify=()
+[[ $full == no ]] || verify=(--verify)
+step 'Packages of the crates' ci/crates.sh "${verify[@]}"
 step 'Packages' packaging/try.sh "${CARGO_TARGET_DIR:-target}/debug/kumi"
 if [[ $quick == no ]]; then
     # Built by the tests above; asking cargo for it alone would build its dependencies a second time, with fewer features.
