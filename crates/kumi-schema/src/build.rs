@@ -17,10 +17,10 @@
 //! Cargo runs it again when the schema or one of its imports changes. A schema with errors fails the build with all of
 //! them.
 
-use crate::diagnostic::Diagnostics;
 use crate::loader::FileLoader;
 use crate::model::Schema;
 use crate::rust::{RustError, RustOptions};
+use kumi_kdl::Diagnostics;
 use std::ffi::OsString;
 use std::fmt;
 use std::io::Write;

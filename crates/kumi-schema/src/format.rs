@@ -4,13 +4,12 @@
 //! is what it said before. Comments from within a line move above it. A text stays on one line or on several, as its
 //! author had it.
 
-use crate::diagnostic::Diagnostics;
-use crate::document::{
-    self, Document, Node, Scalar, Trivia, Value, is_disallowed, is_identifier_character, is_newline,
-};
 use crate::limits::MAX_FILE_BYTES;
 use crate::loader::too_large;
-use crate::source::Sources;
+use kumi_kdl::{
+    Diagnostics, Document, Node, Scalar, Sources, Trivia, Value, is_disallowed,
+    is_identifier_character, is_newline,
+};
 
 /// Properties in the order in which they are written. Unknown ones follow in their own order.
 const ORDER: &[&str] = &[
@@ -51,11 +50,11 @@ pub fn format(name: &str, text: &str) -> Result<String, Diagnostics> {
     let mut errors = Diagnostics::default();
     if text.len() > MAX_FILE_BYTES {
         let message = format!("{name:?} cannot be formatted: {}", too_large());
-        errors.push_with(|| crate::diagnostic::Diagnostic::without_place(message));
+        errors.push_with(|| kumi_kdl::Diagnostic::without_place(message));
         return Err(errors);
     }
     let file = sources.add(name.to_owned(), text.into());
-    let document = document::parse(&sources, file, &mut errors);
+    let document = kumi_kdl::parse(&sources, file, &mut errors);
     if !errors.is_empty() {
         return Err(errors);
     }

@@ -35,10 +35,8 @@
 
 pub mod build;
 mod check;
-mod diagnostic;
 mod diff;
 mod doc;
-mod document;
 mod format;
 mod hash;
 pub mod limits;
@@ -49,14 +47,13 @@ mod pattern;
 mod read;
 mod rust;
 mod shape;
-mod source;
 mod typescript;
 mod value;
 
-pub use diagnostic::{Diagnostic, Diagnostics};
 pub use diff::{Change, Difference, Impact};
 pub use format::format;
 pub use hash::SchemaHash;
+pub use kumi_kdl::{Diagnostic, Diagnostics};
 pub use loader::{FileLoader, LoadError, Loader, MemoryLoader};
 pub use model::{
     Channel, Compression, Constraints, Delivery, Enum, EnumValue, Event, Field, Lifetime, Literal,

@@ -3,7 +3,7 @@
 //! Equality looks at meaning only; where something stood in a file takes no part in it. A [`Schema`] that exists has
 //! passed every check, so generators need not look again.
 
-use crate::source::{Sources, Span};
+use kumi_kdl::{Sources, Span};
 use std::collections::BTreeMap;
 use std::fmt;
 

@@ -121,6 +121,12 @@ const LAYERS: &[Layers] = &[
         excepted: &[],
     },
     Layers {
+        package: "kumi-kdl",
+        layers: &[],
+        exempt: &[],
+        excepted: &[],
+    },
+    Layers {
         package: "kumi-muf",
         layers: &[&["core"], &["error", "fault"], &["connection"]],
         exempt: &[],

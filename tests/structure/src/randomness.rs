@@ -5,11 +5,12 @@ use std::fs;
 
 /// Crates whose sources, without their tests, may draw from a generator that they are handed or that they seed from the
 /// operating system, and from no other.
-const CRATES: [&str; 11] = [
+const CRATES: [&str; 12] = [
     "kumi",
     "kumi-cluster",
     "kumi-common",
     "kumi-jobs",
+    "kumi-kdl",
     "kumi-lua",
     "kumi-muf",
     "kumi-resp",

@@ -267,7 +267,7 @@ impl Checker<'_> {
                     |diagnostic| {
                         let values = declared.values.iter().map(|value| &*value.name);
                         let listed: Vec<&str> = values.clone().take(8).collect();
-                        diagnostic.help(match crate::diagnostic::did_you_mean(&text, values) {
+                        diagnostic.help(match kumi_kdl::did_you_mean(&text, values) {
                             Some(meant) => format!("did you mean {meant:?}?"),
                             None => format!("it has {}", listed.join(", ")),
                         })

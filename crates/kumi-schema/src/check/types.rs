@@ -1,9 +1,9 @@
 //! Names of types refer to something, and channels carry what they can.
 
 use super::Checker;
-use crate::diagnostic::did_you_mean;
 use crate::limits::MAX_TYPEDEF_DEPTH;
 use crate::model::{At, Channel, Delivery, FieldPlaces, Protocol, Type};
+use kumi_kdl::did_you_mean;
 use std::collections::BTreeSet;
 
 /// Words of other languages, and what they are called here.

@@ -10,13 +10,12 @@
 
 use super::Reader;
 use super::declaration::Types;
-use crate::document::Node;
 use crate::limits::MAX_MEMBERS;
 use crate::model::{
     At, Channel, Compression, Delivery, Event, Lifetime, Message, Overflow, Protocol, Request, Side,
 };
 use crate::names;
-use crate::source::{Span, Spanned};
+use kumi_kdl::{Node, Span, Spanned};
 
 const SIDES: &[(&str, Side)] = &[
     ("client", Side::Client),

@@ -2,13 +2,12 @@
 
 use super::Reader;
 use super::files::File;
-use crate::document::{Node, Scalar};
 use crate::limits::MAX_MEMBERS;
 use crate::model::{
     At, Enum, EnumValue, FieldPlaces, Message, Protocol, Type, Typedef, Union, Variant,
 };
 use crate::names;
-use crate::source::{Span, Spanned};
+use kumi_kdl::{Node, Scalar, Span, Spanned};
 use std::collections::BTreeMap;
 
 const IN_FILE: &[&str] = &["protocol", "import", "message", "enum", "union", "typedef"];
@@ -209,7 +208,7 @@ impl Reader {
     fn enum_value(
         &mut self,
         declared: &mut Enum,
-        value: &crate::document::Value,
+        value: &kumi_kdl::Value,
         description: Option<String>,
     ) {
         let Scalar::String(name) = &value.scalar else {

@@ -2,9 +2,9 @@
 
 use super::Reader;
 use super::node::Properties;
-use crate::document::{Node, Scalar};
 use crate::limits::MAX_MEMBERS;
 use crate::model::{At, Constraints, Field, FieldPlaces, Literal, Type};
+use kumi_kdl::{Node, Scalar};
 
 /// What fields, variants and typedefs have in common.
 pub(super) struct Typed {

@@ -1,11 +1,9 @@
 //! Loading a file and what it imports, each file once, circles refused.
 
 use super::Reader;
-use crate::diagnostic::did_you_mean;
-use crate::document::{self, Document, Node};
 use crate::limits::{MAX_FILE_BYTES, MAX_FILES, MAX_IMPORT_DEPTH};
 use crate::loader::{LoadError, Loader, normal, too_large};
-use crate::source::{FileId, Span};
+use kumi_kdl::{Document, FileId, Node, Span, did_you_mean};
 use std::path::Path;
 
 /// A file and the nodes in it.
@@ -25,9 +23,8 @@ pub(super) fn load_all(reader: &mut Reader, loader: &dyn Loader, root: &str) -> 
         // Under the name by which others would import it, so that a circle through it is seen at once.
         Ok(text) => loading.add(reader, normal(Path::new(root)), text),
         Err(error) => {
-            let mut diagnostic = crate::diagnostic::Diagnostic::without_place(format!(
-                "{root:?} cannot be read: {error}"
-            ));
+            let mut diagnostic =
+                kumi_kdl::Diagnostic::without_place(format!("{root:?} cannot be read: {error}"));
             diagnostic.file = root.to_owned();
             reader.errors.push_with(|| diagnostic);
         }
@@ -45,7 +42,7 @@ struct Loading<'l> {
 impl Loading<'_> {
     fn add(&mut self, reader: &mut Reader, name: String, text: String) {
         let id = reader.sources.add(name.clone(), text.into());
-        let document = document::parse(&reader.sources, id, &mut reader.errors);
+        let document = kumi_kdl::parse(&reader.sources, id, &mut reader.errors);
         reader.incomplete |= misses_declarations(&document);
         let imports = imports(reader, &document);
         let index = self.files.len();

@@ -1,10 +1,8 @@
 //! One node's arguments and properties: known ones by name and kind, unknown ones with what may have been meant.
 
 use super::Reader;
-use crate::diagnostic::did_you_mean;
-use crate::document::{Node, Scalar, Value};
 use crate::names;
-use crate::source::{Span, Spanned};
+use kumi_kdl::{Node, Scalar, Span, Spanned, Value, did_you_mean};
 use std::collections::BTreeMap;
 
 /// The properties of a node that its kind knows, by name.

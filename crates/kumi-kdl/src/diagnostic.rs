@@ -8,7 +8,7 @@ use std::fmt;
 /// The longest part of a line that is shown around a caret, in characters.
 const MAX_SHOWN_LINE: usize = 160;
 
-/// One thing that is wrong with a schema, and where.
+/// One thing that is wrong with a file, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Diagnostic {
@@ -51,21 +51,25 @@ impl Diagnostic {
         }
     }
 
-    pub(crate) fn without_place(message: String) -> Self {
+    /// An error that no file is to blame for.
+    pub fn without_place(message: String) -> Self {
         Self::at(message, String::new(), 0, 0, String::new(), 0)
     }
 
-    pub(crate) fn help(mut self, text: impl Into<String>) -> Self {
+    /// Adds what to do about it.
+    pub fn help(mut self, text: impl Into<String>) -> Self {
         self.help = Some(text.into());
         self
     }
 
-    pub(crate) fn maybe_help(mut self, text: Option<String>) -> Self {
+    /// Adds what to do about it, if that is known.
+    pub fn maybe_help(mut self, text: Option<String>) -> Self {
         self.help = text.or(self.help);
         self
     }
 
-    pub(crate) fn note(mut self, text: impl Into<String>) -> Self {
+    /// Adds another place that explains this one.
+    pub fn note(mut self, text: impl Into<String>) -> Self {
         self.note = Some(text.into());
         self
     }
@@ -188,7 +192,7 @@ pub struct Diagnostics {
 
 impl Diagnostics {
     /// Adds one. Past the limit it is only counted, and not even made, because suggestions take time.
-    pub(crate) fn push_with(&mut self, make: impl FnOnce() -> Diagnostic) {
+    pub fn push_with(&mut self, make: impl FnOnce() -> Diagnostic) {
         if self.is_full() {
             self.uncounted += 1;
         } else {
@@ -196,12 +200,13 @@ impl Diagnostics {
         }
     }
 
-    pub(crate) fn is_full(&self) -> bool {
+    /// No more errors are kept; further ones are only counted.
+    pub fn is_full(&self) -> bool {
         self.list.len() >= MAX_DIAGNOSTICS
     }
 
     /// In the order of files and lines, so that a person goes through a file once.
-    pub(crate) fn sort_by_file(&mut self, order: impl Fn(&str) -> usize) {
+    pub fn sort_by_file(&mut self, order: impl Fn(&str) -> usize) {
         self.list.sort_by_key(|diagnostic| {
             (order(&diagnostic.file), diagnostic.line, diagnostic.column)
         });
@@ -249,7 +254,7 @@ impl fmt::Display for Diagnostics {
 impl std::error::Error for Diagnostics {}
 
 /// The candidate most like `word`, if one is close enough to be meant.
-pub(crate) fn did_you_mean<'a>(
+pub fn did_you_mean<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {

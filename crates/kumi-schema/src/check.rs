@@ -12,9 +12,8 @@ mod types;
 
 pub(crate) use recursion::{Circles, edges};
 
-use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{At, Protocol};
-use crate::source::Sources;
+use kumi_kdl::{Diagnostic, Diagnostics, Sources};
 use std::collections::BTreeSet;
 
 /// Checks everything. `broken`: something was not read, so that a declaration may be missing that was in fact written.

@@ -10,7 +10,7 @@ use crate::limits::MAX_BLOCK_DEPTH;
 use crate::source::{FileId, Sources, Span, Spanned};
 
 /// Reads a file. What it returns is complete only if no error was added.
-pub(crate) fn parse(sources: &Sources, file: FileId, errors: &mut Diagnostics) -> Document {
+pub fn parse(sources: &Sources, file: FileId, errors: &mut Diagnostics) -> Document {
     let Some(source) = sources.files().get(file.0 as usize) else {
         return Document::default();
     };

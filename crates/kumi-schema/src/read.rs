@@ -9,11 +9,9 @@ mod field;
 mod files;
 mod node;
 
-use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::document::Node;
 use crate::loader::Loader;
 use crate::model::{At, Protocol, Schema, Version};
-use crate::source::{Sources, Span};
+use kumi_kdl::{Diagnostic, Diagnostics, Node, Sources, Span};
 use std::collections::BTreeSet;
 
 /// Reads a schema and everything it imports, and checks it.

@@ -8,18 +8,22 @@ use std::sync::Arc;
 
 /// Which of the files read a span lies in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct FileId(pub(crate) u32);
+pub struct FileId(pub u32);
 
-/// Bytes `start..end` of a file. Files are far below 4 GiB, see [`crate::limits::MAX_FILE_BYTES`].
+/// Bytes `start..end` of a file. Files are far below 4 GiB, see [`crate::MAX_FILE_BYTES`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Span {
-    pub(crate) file: FileId,
-    pub(crate) start: u32,
-    pub(crate) end: u32,
+pub struct Span {
+    /// The file.
+    pub file: FileId,
+    /// The first byte.
+    pub start: u32,
+    /// The byte behind the last.
+    pub end: u32,
 }
 
 impl Span {
-    pub(crate) fn new(file: FileId, start: usize, end: usize) -> Self {
+    /// Bytes `start..end` of a file.
+    pub fn new(file: FileId, start: usize, end: usize) -> Self {
         let narrow = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
         Self {
             file,
@@ -31,13 +35,16 @@ impl Span {
 
 /// A value and where it was written.
 #[derive(Clone, Debug)]
-pub(crate) struct Spanned<T> {
-    pub(crate) value: T,
-    pub(crate) span: Span,
+pub struct Spanned<T> {
+    /// The value.
+    pub value: T,
+    /// Where it was written.
+    pub span: Span,
 }
 
 impl<T> Spanned<T> {
-    pub(crate) fn new(value: T, span: Span) -> Self {
+    /// A value and where it was written.
+    pub fn new(value: T, span: Span) -> Self {
         Self { value, span }
     }
 }
@@ -51,20 +58,23 @@ impl<T: PartialEq> PartialEq for Spanned<T> {
 
 /// The name of a file, its text, and where its lines begin.
 #[derive(Clone, Debug)]
-pub(crate) struct SourceFile {
-    pub(crate) name: String,
-    pub(crate) text: Arc<str>,
+pub struct SourceFile {
+    /// Its name, as errors show it.
+    pub name: String,
+    /// All of it.
+    pub text: Arc<str>,
     line_starts: Vec<u32>,
 }
 
-/// Every file that takes part in one schema; the first is the one asked for.
+/// Every file that was read together; the first is the one asked for.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Sources {
+pub struct Sources {
     files: Vec<SourceFile>,
 }
 
 impl Sources {
-    pub(crate) fn add(&mut self, name: String, text: Arc<str>) -> FileId {
+    /// Adds a file.
+    pub fn add(&mut self, name: String, text: Arc<str>) -> FileId {
         let starts = text.match_indices('\n').map(|(at, _)| at + 1);
         let line_starts = std::iter::once(0)
             .chain(starts.map(|at| u32::try_from(at).unwrap_or(u32::MAX)))
@@ -78,12 +88,13 @@ impl Sources {
         id
     }
 
-    pub(crate) fn files(&self) -> &[SourceFile] {
+    /// All files, in the order they were added.
+    pub fn files(&self) -> &[SourceFile] {
         &self.files
     }
 
     /// An error at a place, with the line it stands on taken along so that it can be shown without the file.
-    pub(crate) fn diagnostic(&self, span: Span, message: impl Into<String>) -> Diagnostic {
+    pub fn diagnostic(&self, span: Span, message: impl Into<String>) -> Diagnostic {
         let message = message.into();
         let Some(file) = self.files.get(span.file.0 as usize) else {
             return Diagnostic::without_place(message);

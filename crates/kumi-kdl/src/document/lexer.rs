@@ -105,7 +105,7 @@ pub(super) fn is_space(character: char) -> bool {
 }
 
 /// Ends a line. CR LF is one end.
-pub(crate) fn is_newline(character: char) -> bool {
+pub fn is_newline(character: char) -> bool {
     matches!(
         character,
         '\n' | '\r' | '\u{85}' | '\u{b}' | '\u{c}' | '\u{2028}' | '\u{2029}'
@@ -113,7 +113,7 @@ pub(crate) fn is_newline(character: char) -> bool {
 }
 
 /// May not stand in a document, not even in a comment: control characters, and marks that turn the direction of text.
-pub(crate) fn is_disallowed(character: char) -> bool {
+pub fn is_disallowed(character: char) -> bool {
     matches!(
         character,
         '\0'..='\u{8}' | '\u{e}'..='\u{1f}' | '\u{7f}' | '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
@@ -122,7 +122,7 @@ pub(crate) fn is_disallowed(character: char) -> bool {
 }
 
 /// May stand in a name without quotes.
-pub(crate) fn is_identifier_character(character: char) -> bool {
+pub fn is_identifier_character(character: char) -> bool {
     !is_space(character)
         && !is_newline(character)
         && !is_disallowed(character)
