@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use redis::{ConnectionInfo, IntoConnectionInfo};
+use kumi_redis::{Error as ServerError, Route, ServerUrl};
 
-use crate::connection::{Certificates, Trust};
 use crate::core::{Settings, UnitName};
 use crate::discovery::Info;
 use crate::driver::{self, Plan};
@@ -27,13 +26,12 @@ use crate::{Error, Muf};
 /// assert_eq!(muf.unit(), "web");
 /// # Ok(()) }
 /// ```
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 #[must_use = "a builder does nothing until `connect`"]
 pub struct Builder {
-    url: String,
+    /// The URL with what was given apart from it; its `Debug` shows no secret.
+    url: Result<ServerUrl, ServerError>,
     unit: String,
-    credentials: Option<(Option<String>, String)>,
-    certificates: Certificates,
     settings: Settings,
     connect_timeout: Duration,
     response_timeout: Duration,
@@ -43,43 +41,11 @@ pub struct Builder {
     heartbeat: Duration,
 }
 
-impl std::fmt::Debug for Builder {
-    /// Without passwords: those given apart, and the one that may stand in the URL.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Builder")
-            .field("url", &without_password(&self.url))
-            .field("unit", &self.unit)
-            .field("credentials", &self.credentials.as_ref().map(|_| "..."))
-            .field("certificates", &self.certificates)
-            .field("settings", &self.settings)
-            .finish_non_exhaustive()
-    }
-}
-
-/// A URL as it may be shown: without user and password, and without a query, where a Unix socket's password may be.
-pub fn without_password(url: &str) -> String {
-    // `//` begins the address only after a scheme; in a URL without one it may stand behind the password.
-    let is_scheme = |at: &usize| {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'+';
-        url[..*at].bytes().all(plain)
-    };
-    let start = url.find("://").filter(is_scheme).map_or(0, |at| at + 3);
-    let (scheme, rest) = url.split_at(start);
-    let rest = match scheme.contains("unix") {
-        true => rest,
-        false => rest.rsplit_once('@').map_or(rest, |(_, host)| host),
-    };
-    let rest = rest.split_once('?').map_or(rest, |(path, _)| path);
-    format!("{scheme}{rest}")
-}
-
 impl Builder {
     pub(crate) fn new(url: &str, unit: &str) -> Self {
         Self {
-            url: url.to_owned(),
+            url: ServerUrl::parse(url),
             unit: unit.to_owned(),
-            credentials: None,
-            certificates: Certificates::default(),
             settings: Settings::default(),
             connect_timeout: Duration::from_secs(5),
             response_timeout: Duration::from_secs(5),
@@ -121,33 +87,29 @@ impl Builder {
     }
 
     /// User and password, instead of those in the URL.
-    pub fn credentials(mut self, user: &str, password: &str) -> Self {
-        self.credentials = Some((Some(user.to_owned()), password.to_owned()));
-        self
+    pub fn credentials(self, user: &str, password: &str) -> Self {
+        self.with_url(|url| url.set_credentials(Some(user), password))
     }
 
     /// The password of the default user, instead of what is in the URL.
-    pub fn password(mut self, password: &str) -> Self {
-        self.credentials = Some((None, password.to_owned()));
-        self
+    pub fn password(self, password: &str) -> Self {
+        self.with_url(|url| url.set_credentials(None, password))
     }
 
     /// Certificates (PEM) to trust a `rediss://` server by, instead of the system's.
     #[cfg(feature = "tls")]
-    pub fn root_certificates(mut self, pem: impl Into<Vec<u8>>) -> Self {
-        self.certificates.roots = Some(pem.into());
-        self
+    pub fn root_certificates(self, pem: impl Into<Vec<u8>>) -> Self {
+        self.with_url(|url| url.set_roots(pem.into()))
     }
 
     /// Our own certificate and its key (PEM), for a `rediss://` server that requires a client certificate.
     #[cfg(feature = "tls")]
     pub fn client_certificate(
-        mut self,
+        self,
         chain_pem: impl Into<Vec<u8>>,
         key_pem: impl Into<Vec<u8>>,
     ) -> Self {
-        self.certificates.identity = Some((chain_pem.into(), key_pem.into()));
-        self
+        self.with_url(|url| url.set_identity(chain_pem.into(), key_pem.into()))
     }
 
     /// How long one attempt to connect may take. 5 s by default.
@@ -197,17 +159,14 @@ impl Builder {
     /// Dropping the future closes what was opened.
     pub async fn connect(self) -> Result<Muf, Error> {
         let unit = UnitName::new(&self.unit)?;
-        let info = self.connection_info()?;
-        let trust = Trust::new(info.addr(), &self.certificates);
-        let trust = trust.map_err(|source| self.unusable(source))?;
+        let mut route = Route::new(self.url?)?;
+        route.connect_timeout = self.connect_timeout;
+        route.response_timeout = self.response_timeout;
         let discovery = self.discovery.then(|| Info::of(&unit, &self.version));
         let plan = Plan {
-            info,
-            trust,
+            route,
             unit: unit.clone(),
             settings: self.settings,
-            connect_timeout: self.connect_timeout,
-            response_timeout: self.response_timeout,
             poll: self.poll,
             discovery,
             heartbeat: self.heartbeat,
@@ -216,27 +175,11 @@ impl Builder {
         Ok(Muf::new(unit, wires, settings))
     }
 
-    fn unusable(&self, source: redis::RedisError) -> Error {
-        Error::Url {
-            url: without_password(&self.url),
-            source: source.into(),
+    fn with_url(mut self, set: impl FnOnce(&mut ServerUrl)) -> Self {
+        if let Ok(url) = &mut self.url {
+            set(url);
         }
-    }
-
-    fn connection_info(&self) -> Result<ConnectionInfo, Error> {
-        let info = self
-            .url
-            .as_str()
-            .into_connection_info()
-            .map_err(|source| self.unusable(source))?;
-        let Some((user, password)) = &self.credentials else {
-            return Ok(info);
-        };
-        let mut redis = info.redis_settings().clone().set_password(password);
-        if let Some(user) = user {
-            redis = redis.set_username(user);
-        }
-        Ok(info.set_redis_settings(redis))
+        self
     }
 }
 

@@ -1,32 +1,10 @@
 //! Errors of this crate. Each says whose fault it is and whether anything changed.
 
-use std::time::Duration;
-
 use bytes::Bytes;
-use kumi_common::causes;
+use kumi_redis::Error as ServerError;
 
 use crate::core::{CallError, NameError, shown};
 use crate::fault::Fault;
-
-/// What the `redis` crate, and behind it the system or the server, said of a connection. Its text has all of that, so it has
-/// no source of its own: an error and its causes on one line would show the same twice.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct Cause(redis::RedisError);
-
-impl From<redis::RedisError> for Cause {
-    fn from(error: redis::RedisError) -> Self {
-        Self(error)
-    }
-}
-
-impl std::ops::Deref for Cause {
-    type Target = redis::RedisError;
-
-    fn deref(&self) -> &redis::RedisError {
-        &self.0
-    }
-}
 
 /// Everything that a method of this crate can fail with.
 #[derive(Debug, thiserror::Error)]
@@ -99,62 +77,10 @@ pub enum Error {
     /// [`Answers`](crate::Answers) did not take them before the deadline. The request may have run.
     #[error("answers were left unread: there are too many, or they were not taken in time")]
     AnswersLeft,
-    /// The server refused a command that is needed. What it was asked to do is not done; a request whose answer may not
-    /// be read may have run.
-    #[error("the server at {server} refused: {}", shown(.reason.as_bytes()))]
-    Refused {
-        /// The server of the URL: `host:port`, or the path of a Unix socket.
-        server: String,
-        /// The server's error.
-        reason: String,
-    },
-    /// The text is not a URL, names something that is not supported, or the certificates given with it cannot be read.
-    /// The caller's fault; nothing was opened.
-    #[error("the URL {url}, or a certificate given with it, cannot be used")]
-    Url {
-        /// The URL without user, password and query.
-        url: String,
-        /// What is wrong with it.
-        #[source]
-        source: Cause,
-    },
-    /// The server could not be reached, or did not accept the credentials.
-    #[error("cannot connect to {address}")]
-    Connect {
-        /// `host:port`, or the path of a Unix socket.
-        address: String,
-        /// What the system or the server said.
-        #[source]
-        source: Cause,
-    },
-    /// The server did not answer in time while connecting.
-    #[error("no connection to {address} within {limit:?}")]
-    ConnectTimeout {
-        /// `host:port`, or the path of a Unix socket.
-        address: String,
-        /// How long it was waited for: `Builder::connect_timeout`.
-        limit: Duration,
-    },
-    /// The server's certificate is not trusted: another authority signed it, it is for another name, or it has expired.
-    /// Nothing was sent to the server.
-    #[error("the certificate of {address} is not trusted: {reason}")]
-    Certificate {
-        /// `host:port`.
-        address: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// The server sends no keyspace events, and this user may not change that.
-    #[error(
-        "the server at {server} does not send all keyspace events that are needed, and CONFIG is not allowed: set \
-         notify-keyspace-events to at least {need}, or allow polling when connecting"
-    )]
-    Notifications {
-        /// `host:port`, or the path of a Unix socket.
-        server: String,
-        /// The flags it has to have.
-        need: String,
-    },
+    /// The URL cannot be used, the server could not be connected to, or refused a command that is needed. What it was asked
+    /// to do is not done; a request whose answer may not be read may have run.
+    #[error(transparent)]
+    Server(#[from] ServerError),
     /// The operating system gave no random number, of which IDs are made. Nothing was sent.
     #[error("the operating system gave no random number: {0}")]
     Random(String),
@@ -201,37 +127,19 @@ impl Error {
         }
     }
 
+    pub(crate) fn notifications(server: &str, need: &str) -> Self {
+        ServerError::Notifications {
+            server: server.to_owned(),
+            need: need.to_owned(),
+        }
+        .into()
+    }
+
     pub(crate) fn refused(server: &str, reason: String) -> Self {
-        Error::Refused {
+        ServerError::Refused {
             server: server.to_owned(),
             reason,
         }
-    }
-
-    /// The error and what is behind it on one line, for a log.
-    pub(crate) fn chain(&self) -> String {
-        let mut text = self.to_string();
-        for cause in causes(self) {
-            text = format!("{text}: {}", shown(cause.to_string().as_bytes()));
-        }
-        text
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_the_system_says_of_a_connection_is_shown_once() {
-        let refused = std::io::Error::from_raw_os_error(111);
-        let said = refused.to_string();
-        let error = Error::Connect {
-            address: "127.0.0.1:1".into(),
-            source: redis::RedisError::from(refused).into(),
-        };
-        let expected = format!("cannot connect to 127.0.0.1:1: {said}");
-        assert_eq!(error.chain(), expected);
-        assert_eq!(kumi_common::Chain(&error).to_string(), expected);
+        .into()
     }
 }

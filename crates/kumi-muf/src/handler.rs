@@ -96,7 +96,7 @@ impl IntoAnswer for Outcome {
     }
 }
 
-/// A handler of any kind, as the engine starts it.
+/// A handler of any kind, as the driver starts it.
 pub(crate) trait AnyHandler: Send + Sync {
     fn handle(&self, request: Request) -> Pin<Box<dyn Future<Output = Outcome> + Send>>;
 }

@@ -106,7 +106,7 @@ impl Owned {
     /// Changes the value. When this returns `Ok`, the server has it, and every later read returns it or a
     /// newer one.
     ///
-    /// After [`Error::Disconnected`] or [`Error::Refused`], and if the future is dropped, the server may have either
+    /// After [`Error::Disconnected`] or [`Error::Server`], and if the future is dropped, the server may have either
     /// value; the new one is tried again until it is written or another one is set.
     pub async fn set(&self, value: impl IntoPayload) -> Result<(), Error> {
         let value = self.muf.checked(value.into_payload()?)?;

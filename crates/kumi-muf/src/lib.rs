@@ -11,7 +11,6 @@
 //! [`Muf`] is the entry point. [`core`] is the protocol as a state machine without I/O, for other drivers and for tests.
 
 mod builder;
-mod connection;
 pub mod core;
 mod discovery;
 mod driver;
@@ -28,15 +27,15 @@ mod traffic;
 
 pub use crate::core::{Gathered, KeepEvent, NameError, Outcome};
 pub use builder::Builder;
-#[doc(hidden)]
-pub use builder::without_password;
-pub use connection::{Connection, ConnectionChanges};
 pub use discovery::Info;
 pub use driver::Stats;
-pub use error::{Cause, Error};
+pub use error::Error;
 pub use fault::Fault;
 pub use handler::{IntoAnswer, Request};
 pub use keep::{Keep, KeepWatch, Owned};
+#[doc(hidden)]
+pub use kumi_redis::without_password;
+pub use kumi_redis::{Cause, Connection, ConnectionChanges, Error as ServerError};
 pub use muf::Muf;
 pub use payload::{Answer, IntoPayload, Json};
 pub use request::{Answers, BoxedFuture, Call, Gather};

@@ -383,7 +383,7 @@ impl Muf {
                 Err(_) => sleep(RETRY).await,
             }
         }
-        // Dropped after the receiver of the list, so that the engine sees that no caller waits.
+        // Dropped after the receiver of the list, so that the driver sees that no caller waits.
         let _listing = Listing(self.wires());
         let (reply, mut units) = oneshot::channel();
         self.ask(Ask::Units(reply)).await?;
@@ -471,10 +471,7 @@ impl Muf {
     pub async fn tap(&self) -> Result<Tap, Error> {
         if self.is_polling() {
             // Nothing would ever be seen.
-            return Err(Error::Notifications {
-                server: self.server().to_owned(),
-                need: "K$x".into(),
-            });
+            return Err(Error::notifications(self.server(), "K$x"));
         }
         let (events, seen) = mpsc::channel(TAP_LIMIT);
         let (reply, begun) = oneshot::channel();
@@ -620,7 +617,7 @@ struct Listing(Wires);
 
 impl Drop for Listing {
     fn drop(&mut self) {
-        // An engine that is gone has nothing to forget.
+        // A driver that is gone has nothing to forget.
         let _ = self.0.back.send(Withdrawal::Units);
     }
 }

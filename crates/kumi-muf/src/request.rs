@@ -52,7 +52,7 @@ impl Call {
 
     async fn send(self) -> Result<Answer, Error> {
         let (target, payload) = (self.target?, self.muf.checked(self.payload?)?);
-        // Declared first, so that it is dropped last: the receiver has to be gone when the engine gets the withdrawal.
+        // Declared first, so that it is dropped last: the receiver has to be gone when the driver gets the withdrawal.
         let guard = Guard {
             wires: self.muf.wires(),
             ticket: self.muf.ticket(),
@@ -186,7 +186,7 @@ impl IntoFuture for Gather {
 pub struct Answers {
     coming: mpsc::Receiver<Result<Gathered, CallError>>,
     guard: Option<Guard>,
-    /// The engine lives as long as there is a handle.
+    /// The driver lives as long as there is a handle.
     muf: Muf,
 }
 
@@ -228,7 +228,7 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         if self.armed {
-            // An engine that is gone has nothing to forget.
+            // A driver that is gone has nothing to forget.
             let _ = self.wires.back.send(Withdrawal::Ticket(self.ticket));
         }
     }

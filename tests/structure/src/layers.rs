@@ -128,9 +128,20 @@ const LAYERS: &[Layers] = &[
     },
     Layers {
         package: "kumi-muf",
-        layers: &[&["core"], &["error", "fault"], &["connection"]],
+        layers: &[
+            &["core"],
+            &["error", "fault", "payload"],
+            &["discovery", "handler", "traffic"],
+            &["driver"],
+        ],
         exempt: &[],
         excepted: &["tap.rs"],
+    },
+    Layers {
+        package: "kumi-redis",
+        layers: &[&["core"], &["driver"]],
+        exempt: &[],
+        excepted: &[],
     },
     Layers {
         package: "kumi-resp",

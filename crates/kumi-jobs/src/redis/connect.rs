@@ -1,11 +1,12 @@
 //! From a URL to a queue: what the URL says, and what the server must be like.
 
-use super::link::{Link, Repeat, connection_info, without_password};
-use super::tls::{self, Certificates};
+use super::link::{Link, Repeat};
 use super::{RedisQueue, Shared, codec, script};
 use crate::core::Settings;
 use crate::error::QueueError;
 use ::redis::{ConnectionInfo, Value, cmd};
+use kumi_common::Chain;
+use kumi_redis::ServerUrl;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -24,17 +25,13 @@ const LISTED: Duration = Duration::from_secs(3);
 /// The queue of a URL that names none.
 const DEFAULT_QUEUE: &str = "default";
 
-/// Parameters of a URL that the redis crate reads: of all URLs, and of `unix://` ones.
-const OF_THE_REDIS_CRATE: [&str; 4] = ["protocol", "db", "user", "pass"];
-
 /// A queue on a Redis server or cluster, before it is connected.
 #[derive(Clone)]
 pub struct RedisOptions {
-    url: String,
+    url: ServerUrl,
     queue: String,
     settings: Settings,
     replicas: usize,
-    certificates: Certificates,
     clock: Option<Arc<AtomicU64>>,
 }
 
@@ -42,7 +39,7 @@ pub struct RedisOptions {
 impl std::fmt::Debug for RedisOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("RedisOptions")
-            .field("url", &without_password(&self.url))
+            .field("url", &self.url)
             .field("queue", &self.queue)
             .field("settings", &self.settings)
             .field("replicas", &self.replicas)
@@ -53,58 +50,23 @@ impl std::fmt::Debug for RedisOptions {
 impl RedisOptions {
     /// Reads a URL such as `redis://localhost:6379/?queue=mail&replicas=1`. A node of a cluster is enough to find it.
     ///
-    /// `rediss://` is TLS (feature `tls`). The files (PEM) that `cacert`, `cert` and `key` name in its query are read here:
-    /// roots to trust instead of the system's, and the certificate of this client with its private key.
+    /// The grammar is that of [`ServerUrl`]: `rediss://` is TLS (feature `tls`), and the files that its query names are read
+    /// here.
     ///
     /// # Errors
-    /// If the URL or a file that it names cannot be read, or the queue's name is not `[A-Za-z0-9_.-]{1,64}`.
+    /// If the URL or a file that it names cannot be used, or the queue's name is not `[A-Za-z0-9_.-]{1,64}`.
     pub fn from_url(url: &str) -> Result<Self, QueueError> {
-        let bad = || {
-            let url = without_password(url);
-            QueueError::Config(format!(
-                "'{url}' is not a Redis URL such as redis://localhost:6379/?queue=mail"
-            ))
-        };
-        let mut parsed = ::redis::parse_redis_url(url).ok_or_else(bad)?;
-        let mut options = Self {
-            url: String::new(),
-            queue: DEFAULT_QUEUE.into(),
+        let url = ServerUrl::parse(url).map_err(|error| unusable(&error))?;
+        let queue = url.queue().unwrap_or(DEFAULT_QUEUE).to_owned();
+        let options = Self {
+            queue: queue.clone(),
             settings: Settings::default(),
-            replicas: 0,
-            certificates: Certificates::default(),
+            replicas: url.replicas().unwrap_or(0),
             clock: None,
+            url,
         };
-        let mut others = Vec::new();
-        for (name, value) in parsed.query_pairs() {
-            match &*name {
-                "queue" => options.queue = value.into_owned(),
-                "replicas" => {
-                    options.replicas = value.parse().map_err(|_| {
-                        QueueError::Config(format!("replicas={value} is not a number"))
-                    })?;
-                }
-                "cacert" => options.certificates.roots = Some(tls::read(&name, &value)?),
-                "cert" => options.certificates.chain = Some(tls::read(&name, &value)?),
-                "key" => options.certificates.key = Some(tls::read(&name, &value)?),
-                other if OF_THE_REDIS_CRATE.contains(&other) => {
-                    others.push((name.into_owned(), value.into_owned()));
-                }
-                // A misspelt name would silently mean another queue.
-                other => {
-                    return Err(QueueError::Config(format!(
-                        "'{other}' is not a parameter of a queue's URL (queue, replicas, cacert, cert, key)"
-                    )));
-                }
-            }
-        }
-        parsed.set_query(None);
-        if !others.is_empty() {
-            parsed.query_pairs_mut().extend_pairs(&others);
-        }
-        options.url = parsed.to_string();
         options.info()?;
-        let name = options.queue.clone();
-        options.queue(&name)
+        options.queue(&queue)
     }
 
     /// The queue of this name.
@@ -157,7 +119,7 @@ impl RedisOptions {
     /// Trusts a `rediss://` server by these certificates (PEM) instead of the system's.
     #[must_use]
     pub fn root_certificates(mut self, pem: impl Into<Vec<u8>>) -> Self {
-        self.certificates.roots = Some(pem.into());
+        self.url.set_roots(pem.into());
         self
     }
 
@@ -169,13 +131,12 @@ impl RedisOptions {
         chain: impl Into<Vec<u8>>,
         key: impl Into<Vec<u8>>,
     ) -> Self {
-        self.certificates.chain = Some(chain.into());
-        self.certificates.key = Some(key.into());
+        self.url.set_identity(chain.into(), key.into());
         self
     }
 
     fn info(&self) -> Result<ConnectionInfo, QueueError> {
-        self.certificates.join(connection_info(&self.url)?)
+        self.url.connection_info().map_err(|error| unusable(&error))
     }
 
     /// Takes the time from here instead of the server's clock, in milliseconds; for tests.
@@ -274,6 +235,10 @@ impl RedisOptions {
     }
 }
 
+fn unusable(error: &kumi_redis::Error) -> QueueError {
+    QueueError::Config(Chain(error).to_string())
+}
+
 /// Whether a write was made. False if the server is full, where only an enqueue may fail.
 pub(super) fn unless_full<T>(written: Result<T, QueueError>) -> Result<bool, QueueError> {
     match written {
@@ -365,70 +330,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_secret_is_shown() {
-        for url in [
-            "redis://ann:sesame@h:1/2?queue=mail",
-            "http://ann:sesame@h",
-            "redis://ann:sesame@h/x",
-            "ann:sesame@h",
-            "ann:sesame@h//x",
-            "unix:///s?pass=sesame",
-            "unix:///s?pass=x@sesame",
-        ] {
-            let shown = match RedisOptions::from_url(url) {
-                Ok(options) => format!("{options:?}"),
-                Err(error) => format!("{error} {error:?}"),
-            };
-            assert!(!shown.contains("sesame"), "{shown}");
-            assert!(!shown.contains("'//"), "{shown}");
-        }
-    }
-
-    #[test]
     fn urls_name_a_queue() {
-        let read = |url: &str| RedisOptions::from_url(url).map(|o| (o.url, o.queue, o.replicas));
-        let expected = ("redis://h:1/2".to_owned(), "mail".to_owned(), 1);
+        let read = |url: &str| RedisOptions::from_url(url).map(|it| (it.queue, it.replicas));
+        let expected = ("mail".to_owned(), 1);
         assert_eq!(
             read("redis://h:1/2?queue=mail&replicas=1").unwrap(),
             expected
         );
-        assert_eq!(read("redis://h:1").unwrap().1, "default");
+        assert_eq!(read("redis://h:1").unwrap().0, "default");
         for bad in [
-            "",
-            "http://h",
+            "h:6379",
             "redis://h/?queue=a%20b",
             "redis://h/?quue=mail",
-            "h:6379",
-            "redis://h/?replicas=x",
-            "redis://h/?cacert=/no/such/file",
             "rediss://h/?cacert=/no/such/file",
-            "rediss://h/#insecure",
         ] {
             assert!(read(bad).is_err(), "{bad}");
         }
     }
 
     #[test]
-    fn certificates_that_do_not_fit_are_named() {
-        let dir = tempfile::tempdir().unwrap();
-        let empty = dir.path().join("empty.pem");
-        std::fs::write(&empty, "").unwrap();
-        let empty = empty.display();
-        let check = |url: String, expected: &str| {
-            let error = RedisOptions::from_url(&url).unwrap_err().to_string();
-            assert!(error.contains(expected), "{url}: {error}");
-        };
-        check(
-            format!("rediss://h/?cacert={empty}"),
-            "no certificate in PEM",
+    fn no_secret_is_shown() {
+        let url = "redis://ann:sesame@h:1/2?queue=mail";
+        let shown = format!("{:?}", RedisOptions::from_url(url).unwrap());
+        assert!(
+            shown.contains("redis://h:1/2") && !shown.contains("sesame"),
+            "{shown}"
         );
-        check(format!("rediss://h/?cert={empty}"), "are needed together");
-        check(
-            format!("rediss://h/?cert={empty}&key={empty}"),
-            "do not fit",
-        );
-        check(format!("redis://h/?cacert={empty}"), "rediss://");
-        check("rediss://h/?key=/no/such/key".into(), "key=/no/such/key");
-        check("rediss://h/#insecure".into(), "cacert=FILE");
     }
 }

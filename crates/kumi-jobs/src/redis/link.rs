@@ -6,12 +6,14 @@
 use crate::error::QueueError;
 use ::redis::aio::MultiplexedConnection;
 use ::redis::{
-    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ConnectionInfo, ErrorKind,
-    IntoConnectionInfo, Pipeline, RedisError, ServerErrorKind, Value, cmd,
+    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ConnectionInfo, ErrorKind, Pipeline,
+    RedisError, Value, cmd,
 };
+use kumi_redis::core::{Address, SlotMap, Trouble, address_at, shown_address};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::time::{Instant, sleep};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::{Instant, sleep, timeout};
 
 /// How long to connect may take.
 const CONNECT: Duration = Duration::from_secs(3);
@@ -30,9 +32,6 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Nodes of a cluster that are remembered.
 const NODES_LIMIT: usize = 1_000;
-
-/// A host and a port.
-type Node = (String, u16);
 
 /// Whether a call whose reply was lost is sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,9 +52,9 @@ pub(super) struct Link {
 struct State {
     connection: Option<MultiplexedConnection>,
     /// Where the key was found last.
-    primary: Option<Node>,
+    primary: Option<Address>,
     /// Other nodes of the cluster; empty for a standalone server.
-    nodes: Vec<Node>,
+    nodes: Vec<Address>,
 }
 
 impl Link {
@@ -96,7 +95,7 @@ impl Link {
     /// the server closes are errors at once, because the URL is more likely wrong than the server about to start. Once a
     /// node of a cluster has replied the URL is right, and another node may be failing over.
     pub(super) async fn reach(&self) -> Result<(), QueueError> {
-        let is_plain = || super::tls::answers_in_plain(self.info.addr());
+        let is_plain = || answers_in_plain(self.info.addr());
         let no_tls = || {
             let address = self.address();
             QueueError::Config(format!(
@@ -159,8 +158,8 @@ impl Link {
     /// Where the server was last found, or looked for.
     fn address(&self) -> String {
         match &self.lock().primary {
-            Some((host, port)) => format!("{host}:{port}"),
-            None => self.info.addr().to_string(),
+            Some(node) => node.to_string(),
+            None => shown_address(self.info.addr()),
         }
     }
 
@@ -187,18 +186,18 @@ impl Link {
             let verdict = Verdict::of(&error);
             tracing::debug!(%error, ?verdict, "a call to Redis failed");
             match &verdict {
-                Verdict::Moved(host, port) => self.moved(host, *port),
+                Verdict::Moved(node) => self.moved(node),
                 Verdict::Later | Verdict::Broken => self.disconnect(),
                 Verdict::Answer => return Err(QueueError::Server(error)),
             }
             let may_repeat = match verdict {
-                Verdict::Moved(..) | Verdict::Later => true,
+                Verdict::Moved(_) | Verdict::Later => true,
                 _ => repeat == Repeat::Yes,
             };
             if !may_repeat || Instant::now() >= deadline {
                 return Err(self.unreachable(error));
             }
-            if !matches!(verdict, Verdict::Moved(..)) {
+            if !matches!(verdict, Verdict::Moved(_)) {
                 sleep(PAUSE).await;
             }
         }
@@ -207,21 +206,20 @@ impl Link {
     async fn attempt(&self, commands: &Pipeline) -> Result<Vec<Value>, RedisError> {
         let mut connection = self.connection().await?;
         let done: Result<Vec<Value>, RedisError> = commands.query_async(&mut connection).await;
-        match done.map_err(first_error) {
-            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::Ask) => {
-                let Some((host, port)) = error.redirect_node().and_then(split_address) else {
-                    return Err(error);
-                };
-                let mut asking = Pipeline::new();
-                asking.cmd("ASKING").ignore();
-                for command in commands.cmd_iter() {
-                    asking.add_command(command.clone());
-                }
-                let mut other = self.open(&host, port).await?;
-                asking.query_async(&mut other).await.map_err(first_error)
-            }
-            done => done,
+        let error = match done.map_err(first_error) {
+            Err(error) => error,
+            done => return done,
+        };
+        let Some(Trouble::Ask(node)) = trouble(&error) else {
+            return Err(error);
+        };
+        let mut asking = Pipeline::new();
+        asking.cmd("ASKING").ignore();
+        for command in commands.cmd_iter() {
+            asking.add_command(command.clone());
         }
+        let mut other = self.open(Some(&node)).await?;
+        asking.query_async(&mut other).await.map_err(first_error)
     }
 
     async fn connection(&self) -> Result<MultiplexedConnection, RedisError> {
@@ -240,11 +238,7 @@ impl Link {
         let known = primary.into_iter().chain(nodes);
         let candidates = known.map(Some).chain(std::iter::once(None));
         for node in candidates {
-            let opened = match &node {
-                Some((host, port)) => self.open(host, *port).await,
-                None => self.open_at(self.info.clone()).await,
-            };
-            let connection = match opened {
+            let connection = match self.open(node.as_deref()).await {
                 Ok(connection) => connection,
                 Err(error) => {
                     failed = Some(error);
@@ -263,7 +257,7 @@ impl Link {
     async fn locate(
         &self,
         mut connection: MultiplexedConnection,
-        node: Option<Node>,
+        node: Option<Address>,
     ) -> Result<MultiplexedConnection, RedisError> {
         let slots: Result<Value, RedisError> = cmd("CLUSTER")
             .arg("SLOTS")
@@ -275,18 +269,19 @@ impl Link {
             Err(error) if !error.is_io_error() => return Ok(connection),
             Err(error) => return Err(error),
         };
-        let slot: u16 = cmd("CLUSTER")
-            .arg("KEYSLOT")
-            .arg(&*self.key)
-            .query_async(&mut connection)
-            .await?;
         let asked = node.unwrap_or_else(|| match self.info.addr() {
             ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
-                (host.clone(), *port)
+                format!("{host}:{port}").into()
             }
-            _ => (String::new(), 0),
+            _ => Address::from(":0"),
         });
-        let (owner, nodes) = read_slots(&slots, slot, &asked.0);
+        let host = asked.rsplit_once(':').map_or("", |(host, _)| host);
+        let map = SlotMap::read(&slots, host);
+        let owner = map.owner(&self.key).cloned();
+        let mut nodes = [map.primaries, map.replicas].concat();
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes.truncate(NODES_LIMIT);
         {
             let mut state = self.lock();
             state.nodes = nodes;
@@ -299,41 +294,26 @@ impl Link {
             )
                 .into()),
             Some(owner) if owner == asked => Ok(connection),
-            Some((host, port)) => self.open(&host, port).await,
+            Some(owner) => self.open(Some(&owner)).await,
         }
     }
 
-    async fn open(&self, host: &str, port: u16) -> Result<MultiplexedConnection, RedisError> {
-        let addr = match self.info.addr() {
-            ConnectionAddr::TcpTls {
-                insecure,
-                tls_params,
-                ..
-            } => ConnectionAddr::TcpTls {
-                host: host.to_owned(),
-                port,
-                insecure: *insecure,
-                tls_params: tls_params.clone(),
-            },
-            _ => ConnectionAddr::Tcp(host.to_owned(), port),
-        };
-        self.open_at(self.info.clone().set_addr(addr)).await
-    }
-
-    async fn open_at(&self, info: ConnectionInfo) -> Result<MultiplexedConnection, RedisError> {
+    /// Connects to a node; `None` is that of the URL.
+    async fn open(&self, node: Option<&str>) -> Result<MultiplexedConnection, RedisError> {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(CONNECT))
             .set_response_timeout((!self.is_blocking).then_some(RESPONSE));
-        let client = Client::open(info)?;
+        let address = address_at(self.info.addr(), node);
+        let client = Client::open(self.info.clone().set_addr(address))?;
         client
             .get_multiplexed_async_connection_with_config(&config)
             .await
     }
 
-    fn moved(&self, host: &str, port: u16) {
+    fn moved(&self, node: &Address) {
         let mut state = self.lock();
         state.connection = None;
-        state.primary = Some((host.to_owned(), port));
+        state.primary = Some(node.clone());
     }
 
     pub(super) fn disconnect(&self) {
@@ -343,6 +323,28 @@ impl Link {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether a server that should speak TLS replies to a PING without it.
+///
+/// A server without TLS takes the first message of a handshake for the beginning of a command. It replies with an error
+/// or, mostly, is silent until the handshake's time is over. A server with TLS replies to the PING with an alert, or not
+/// at all.
+async fn answers_in_plain(address: &ConnectionAddr) -> bool {
+    /// How long a reply to the PING may take.
+    const REPLY: Duration = Duration::from_secs(1);
+
+    let ConnectionAddr::TcpTls { host, port, .. } = address else {
+        return false;
+    };
+    let first_byte = async {
+        let mut stream = tokio::net::TcpStream::connect((host.as_str(), *port)).await?;
+        stream.write_all(b"PING\r\n").await?;
+        stream.read_u8().await
+    };
+    // PONG, or an error such as NOAUTH.
+    let reply = timeout(REPLY, first_byte).await;
+    matches!(reply, Ok(Ok(b'+' | b'-')))
 }
 
 /// Whether a first connection failed for a reason that time does not cure. A timeout may be a server that is busy; what
@@ -368,7 +370,7 @@ fn first_error(error: RedisError) -> RedisError {
 #[derive(Debug)]
 enum Verdict {
     /// Another node owns the key. Nothing was done.
-    Moved(String, u16),
+    Moved(Address),
     /// The server cannot serve now. Nothing was done.
     Later,
     /// The connection broke. The call may have been carried out.
@@ -379,30 +381,22 @@ enum Verdict {
 
 impl Verdict {
     fn of(error: &RedisError) -> Self {
-        let later = [
-            "TRYAGAIN",
-            "CLUSTERDOWN",
-            "LOADING",
-            "MASTERDOWN",
-            "READONLY",
-            "BUSY",
-        ];
-        match error.kind() {
-            ErrorKind::Server(ServerErrorKind::Moved) => {
-                match error.redirect_node().and_then(split_address) {
-                    Some((host, port)) => Self::Moved(host, port),
-                    None => Self::Later,
-                }
-            }
-            _ if error.code().is_some_and(|code| later.contains(&code)) => Self::Later,
+        match (trouble(error), error.kind()) {
+            (Some(Trouble::Moved(node)), _) if node.contains(':') => Self::Moved(node),
+            (Some(Trouble::Moved(_) | Trouble::Later), _) => Self::Later,
             _ if error.detail().is_some_and(is_read_only_in_script) => Self::Later,
             _ if error.detail().is_some_and(is_elsewhere_in_script) => Self::Broken,
             _ if error.is_connection_refusal() => Self::Later,
-            ErrorKind::Server(_) | ErrorKind::Extension => Self::Answer,
-            ErrorKind::AuthenticationFailed | ErrorKind::InvalidClientConfig => Self::Answer,
+            (_, ErrorKind::Server(_) | ErrorKind::Extension) => Self::Answer,
+            (_, ErrorKind::AuthenticationFailed | ErrorKind::InvalidClientConfig) => Self::Answer,
             _ => Self::Broken,
         }
     }
+}
+
+/// What an error says of the key's place, or of the server's state, if it does.
+fn trouble(error: &RedisError) -> Option<Trouble> {
+    Trouble::of(error.code()?, error.detail().unwrap_or_default())
 }
 
 /// Whether this is the text of a script's write on a replica. Before Redis 7.0 the code of such an error is ERR, and the
@@ -414,80 +408,6 @@ fn is_read_only_in_script(text: &str) -> bool {
 /// Whether this is the text of a script whose keys move to another node. What it did before stays done.
 fn is_elsewhere_in_script(text: &str) -> bool {
     text.contains("attempted to access a non local key")
-}
-
-fn split_address((address, _slot): (&str, u16)) -> Option<Node> {
-    let (host, port) = address.rsplit_once(':')?;
-    Some((host.to_owned(), port.parse().ok()?))
-}
-
-/// The owner of a slot and all nodes, from a reply to CLUSTER SLOTS.
-fn read_slots(slots: &Value, slot: u16, asked_host: &str) -> (Option<Node>, Vec<Node>) {
-    let Value::Array(ranges) = slots else {
-        return (None, Vec::new());
-    };
-    let (mut owner, mut nodes) = (None, Vec::new());
-    for range in ranges {
-        let found = range_nodes(range, asked_host);
-        if let Value::Array(parts) = range
-            && let (Some(Value::Int(first)), Some(Value::Int(last))) = (parts.first(), parts.get(1))
-            && (*first..=*last).contains(&i64::from(slot))
-        {
-            owner = found.first().cloned();
-        }
-        nodes.extend(found);
-    }
-    nodes.sort();
-    nodes.dedup();
-    nodes.truncate(NODES_LIMIT);
-    (owner, nodes)
-}
-
-/// The nodes of one range, the primary first. An empty host means the one that was asked.
-fn range_nodes(range: &Value, asked_host: &str) -> Vec<Node> {
-    let Value::Array(parts) = range else {
-        return Vec::new();
-    };
-    let node = |part: &Value| {
-        let Value::Array(node) = part else {
-            return None;
-        };
-        let host = match node.first()? {
-            Value::BulkString(host) if !host.is_empty() => String::from_utf8(host.clone()).ok()?,
-            _ => asked_host.to_owned(),
-        };
-        let Some(Value::Int(port)) = node.get(1) else {
-            return None;
-        };
-        Some((host, u16::try_from(*port).ok()?))
-    };
-    parts.iter().skip(2).filter_map(node).collect()
-}
-
-/// Reads a `redis://`, `rediss://` or `unix://` URL.
-pub(super) fn connection_info(url: &str) -> Result<ConnectionInfo, QueueError> {
-    super::tls::check_scheme(url, cfg!(feature = "tls"))?;
-    url.into_connection_info().map_err(|error| {
-        let url = without_password(url);
-        QueueError::Config(format!("'{url}' is not a Redis URL: {error}"))
-    })
-}
-
-/// A URL for messages: without user and password, and without a query, where a Unix socket's password may be.
-pub(super) fn without_password(url: &str) -> String {
-    // `//` begins the address only after a scheme; in a URL without one it may stand behind the password.
-    let is_scheme = |at: &usize| {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'+';
-        url[..*at].bytes().all(plain)
-    };
-    let start = url.find("://").filter(is_scheme).map_or(0, |at| at + 3);
-    let (scheme, rest) = url.split_at(start);
-    let rest = match scheme.contains("unix") {
-        true => rest,
-        false => rest.rsplit_once('@').map_or(rest, |(_, host)| host),
-    };
-    let rest = rest.split_once('?').map_or(rest, |(path, _)| path);
-    format!("{scheme}{rest}")
 }
 
 #[cfg(test)]

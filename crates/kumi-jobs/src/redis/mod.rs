@@ -9,7 +9,6 @@ mod codec;
 mod connect;
 mod link;
 mod script;
-mod tls;
 mod waits;
 
 pub use connect::{FORMAT, RedisOptions, queue_names};

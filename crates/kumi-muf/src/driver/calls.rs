@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
-use super::ask::Ticket;
+use super::messages::Ticket;
 use crate::core::{CallError, CallId, GatherId, Gathered, IdMap};
 
 type CallReply = oneshot::Sender<Result<Bytes, CallError>>;

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::ask::{Found, Recipient, Report, Written};
-use super::engine::Engine;
-use crate::connection::scan;
+use super::messages::{Found, Recipient, Report, Written};
+use super::state::Driver;
 use crate::core::{CallError, KeepEvent, Output, OwnedId, SearchStep, SearchToken, WatchId, shown};
 
 /// The target of log lines about requests that are ignored, so that a program can show these and no others.
@@ -17,7 +16,7 @@ const IGNORED: &str = "kumi_muf::ignored";
 const PACE: u32 = 20;
 const PACE_FLOOR: Duration = Duration::from_millis(2);
 
-impl Engine {
+impl Driver {
     pub(super) fn carry_out(&mut self, output: Output) {
         match output {
             Output::Run(op) => {
@@ -95,7 +94,7 @@ impl Engine {
                 let mut cursor = 0u64;
                 loop {
                     let began = Instant::now();
-                    let Ok((next, keys)) = scan(&mut remote, cursor, &pattern).await else {
+                    let Ok((next, keys)) = remote.scan(cursor, &pattern).await else {
                         end = SearchStep::Failed;
                         break;
                     };

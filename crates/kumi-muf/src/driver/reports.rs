@@ -1,19 +1,19 @@
-//! What follows when one of the engine's tasks has ended: subscriptions, and checks of the server's flags.
+//! What follows when one of the driver's tasks has ended: subscriptions, and checks of the server's flags.
 
+use kumi_redis::{EventsChecked, Subscribed};
 use tokio::sync::oneshot;
 
-use super::ask::{After, Report, ServeAsk, Withdrawal};
 use super::directory::Directory;
-use super::engine::Engine;
+use super::messages::{After, Report, ServeAsk, Withdrawal};
 use super::notifications::{FLAGS, Generic, WATCH_FLAGS};
 use super::schedule::THOROUGH_EVERY;
 use super::services::{Served, request_glob};
-use crate::connection::{EventsChecked, Subscribed};
+use super::state::Driver;
 use crate::core::{KeepPattern, WatchId};
 use crate::error::Error;
 use crate::traffic::TAP_GLOB;
 
-impl Engine {
+impl Driver {
     pub(super) fn reported(&mut self, report: Report) {
         match report {
             Report::Subscribed {
@@ -195,10 +195,10 @@ impl Engine {
                 if self.watches.is_empty() {
                     self.connections.need_events(FLAGS);
                 }
-                let _ = reply.send(Err(Error::Notifications {
-                    server: self.connections.server().to_string(),
-                    need: WATCH_FLAGS.to_owned(),
-                }));
+                let _ = reply.send(Err(Error::notifications(
+                    &self.connections.server(),
+                    WATCH_FLAGS,
+                )));
                 return;
             }
         }

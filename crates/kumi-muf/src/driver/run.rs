@@ -7,20 +7,20 @@
 use std::future::poll_fn;
 use std::task::Poll;
 
+use kumi_redis::Event;
 use tokio::sync::mpsc;
 use tokio::time::sleep_until;
 
-use super::ask::{Ask, Recipient, Report, Withdrawal};
-use super::engine::Engine;
+use super::messages::{Ask, Recipient, Report, Withdrawal};
 use super::services::Ended;
-use crate::connection::Event;
+use super::state::Driver;
 use crate::core::{KeyError, Time};
 use crate::traffic::TAP_GLOB;
 
 /// Things of one kind handled in one turn, before the others get theirs.
 const TURN_LIMIT: usize = 256;
 
-impl Engine {
+impl Driver {
     /// Runs until the unit is closed or its last handle is dropped.
     pub(super) async fn run(
         mut self,

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use crate::core::{IdMap, Incoming, JobId, Outcome, Pattern, ServiceId};
 use crate::handler::{AnyHandler, Request};
 
-/// A service as the engine knows it.
+/// A service as the driver knows it.
 pub(super) struct Served {
     pub(super) pattern: Pattern,
     pub(super) handler: Arc<dyn AnyHandler>,

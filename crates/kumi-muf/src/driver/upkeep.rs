@@ -3,12 +3,12 @@
 //! There is one alarm for all of it and for the core. Nothing here is exact: a unit that has nothing to do wakes up about
 //! once a second.
 
-use super::ask::Report;
-use super::engine::Engine;
+use super::messages::Report;
 use super::schedule::{OVERFLOW_CHECK_MS, RECHECK_BEATS};
+use super::state::Driver;
 use crate::core::{GatherId, Time, WatchId};
 
-impl Engine {
+impl Driver {
     /// When something is due, here or in the core.
     pub(super) fn next_alarm(&self) -> Time {
         let schedule = &self.schedule;

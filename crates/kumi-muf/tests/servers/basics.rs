@@ -193,7 +193,7 @@ async fn dropping_a_call_forgets_it() {
             web.request("a.b", ()).into_future(),
         );
         assert!(call.await.is_err());
-        // The engine gets it after this, because it takes what is ready in turns.
+        // The driver gets it after this, because it takes what is ready in turns.
         let until = Instant::now() + Duration::from_secs(20);
         while web.stats().await.expect("stats").pending > 0 {
             assert!(Instant::now() < until, "the call is still pending");

@@ -7,7 +7,7 @@ use std::process::{Child, Command};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kumi_muf::{Error, KeepEvent, Muf, Stats, Traffic};
+use kumi_muf::{Error, KeepEvent, Muf, ServerError, Stats, Traffic};
 
 use crate::interop::{a_person_answers, a_person_calls, two_people};
 use crate::support::{Place, echo, end, output, until_ready, wait_until};
@@ -318,7 +318,7 @@ async fn a_cluster_without_slots_is_an_error_at_once() {
     let connecting = Muf::connect(&format!("redis://127.0.0.1:{port}"), "web").await;
     end(&mut alone);
     match connecting.map(|_| ()) {
-        Err(Error::Connect { address, source }) => {
+        Err(Error::Server(ServerError::Connect { address, source })) => {
             assert_eq!(address, format!("127.0.0.1:{port}"));
             assert!(source.to_string().contains("no node has slots"), "{source}");
         }

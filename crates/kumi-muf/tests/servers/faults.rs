@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use kumi_muf::{Error, KeepEvent, Muf, Request};
+use kumi_muf::{Error, KeepEvent, Muf, Request, ServerError};
 
 use crate::children;
 use crate::support::{Place, Server, echo, end};
@@ -332,7 +332,10 @@ async fn a_server_without_config_and_events_is_refused_or_polled() {
         let shy = |name: &str| server.builder(name).credentials("shy", "pw");
         let refused = shy("web").connect().await.map(|_| ());
         assert!(
-            matches!(refused, Err(Error::Notifications { .. })),
+            matches!(
+                refused,
+                Err(Error::Server(ServerError::Notifications { .. }))
+            ),
             "{refused:?}"
         );
         let polled = Duration::from_millis(50);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kumi_muf::{Error, Info, KeepEvent, Muf, Request};
+use kumi_muf::{Error, Info, KeepEvent, Muf, Request, ServerError};
 
 use crate::support::{Place, Server, echo, wait_until};
 
@@ -85,13 +85,15 @@ async fn a_watch_where_deletions_are_not_told_of_is_refused_or_polled() {
         };
         flags("K$");
         let deaf = shy("web").connect().await.map(|_| ());
-        assert!(matches!(deaf, Err(Error::Notifications { need, .. }) if need == "K$x"));
+        assert!(
+            matches!(deaf, Err(Error::Server(ServerError::Notifications { need, .. })) if need == "K$x")
+        );
         flags("K$x");
         let web = shy("web").connect().await.expect("a unit");
         web.serve("a.b", echo).await.expect("a service");
         let refused = web.watch_keep("s/*").await.map(|_| ());
         assert!(
-            matches!(&refused, Err(Error::Notifications { need, .. }) if need == "K$xg"),
+            matches!(&refused, Err(Error::Server(ServerError::Notifications { need, .. })) if need == "K$xg"),
             "{refused:?}"
         );
         // Nothing else is the worse for it.
@@ -195,7 +197,7 @@ async fn a_user_who_may_not_do_what_is_needed_is_told_so() {
             let builder = server.builder("web").credentials("u", "pw");
             builder.connect().await.expect("a unit")
         };
-        let is_refused = |error: &Error| matches!(error, Error::Refused { reason, .. } if reason.contains("NOPERM"));
+        let is_refused = |error: &Error| matches!(error, Error::Server(ServerError::Refused { reason, .. }) if reason.contains("NOPERM"));
         let blind = unit("-scan").await;
         let served = blind.serve("a.b", echo).await.map(|_| ());
         assert!(is_refused(&served.expect_err("no sweeps")));
@@ -216,7 +218,7 @@ async fn a_user_who_may_not_subscribe_is_told_so_and_comes_back_after_a_lost_con
         allow(&server, &[]);
         let web = server.builder("web").credentials("u", "pw").connect().await;
         let web = web.expect("a unit");
-        let is_refused = |error: &Error| matches!(error, Error::Refused { reason, server } if reason.contains("NOPERM") && server.ends_with("/s"));
+        let is_refused = |error: &Error| matches!(error, Error::Server(ServerError::Refused { reason, server }) if reason.contains("NOPERM") && server.ends_with("/s"));
         let served = web.serve("c.d", echo).await.map(|_| ());
         assert!(is_refused(&served.expect_err("no requests would come")));
         let watched = web.watch_keep("*/*").await.map(|_| ());
@@ -291,7 +293,7 @@ async fn all_who_ask_at_once_for_a_refused_pattern_are_told_so() {
         allow(&server, &[]);
         let web = server.builder("web").credentials("u", "pw").connect().await;
         let web = web.expect("a unit");
-        let is_refused = |result: Result<(), Error>| matches!(&result, Err(Error::Refused { reason, .. }) if reason.contains("NOPERM"));
+        let is_refused = |result: Result<(), Error>| matches!(&result, Err(Error::Server(ServerError::Refused { reason, .. })) if reason.contains("NOPERM"));
         let serve = async || is_refused(web.serve("c.d", echo).await.map(|_| ()));
         let watch = async || is_refused(web.watch_keep("*/*").await.map(|_| ()));
         let tap = async || is_refused(web.tap().await.map(|_| ()));
@@ -402,7 +404,10 @@ async fn a_refused_tap_leaves_the_one_that_is_open() {
         let mut tap = web.tap().await.expect("a tap");
         server.cli(&["ACL", "SETUSER", "u", "-psubscribe"]);
         let refused = web.tap().await.map(|_| ()).expect_err("no more");
-        assert!(matches!(refused, Error::Refused { .. }), "{refused:?}");
+        assert!(
+            matches!(refused, Error::Server(ServerError::Refused { .. })),
+            "{refused:?}"
+        );
         server.cli(&["SET", "MUF/x/REQ/a.b~1", "1"]);
         let seen = tokio::time::timeout(Duration::from_secs(20), tap.next());
         seen.await.expect("no hang").expect("open").expect("read");

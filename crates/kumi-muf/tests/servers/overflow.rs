@@ -104,7 +104,7 @@ fn sleep_on(
         let calls: Vec<_> = (0..CALLS)
             .map(|n| tokio::spawn(web.request("a.b", n.to_string()).into_future()))
             .collect();
-        // The engine has sent what it was asked to once it has answered something asked later.
+        // The driver has sent what it was asked to once it has answered something asked later.
         while web.stats().await.expect("stats").pending < CALLS as u64 {
             tokio::task::yield_now().await;
         }

@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::process::{Child, Command};
 use std::time::Duration;
 
-use kumi_muf::{Builder, Error, Muf};
+use kumi_muf::{Builder, Error, Muf, ServerError};
 
 use crate::support::{echo, end, until_ready};
 
@@ -104,7 +104,10 @@ async fn units_call_each_other_over_tls() {
 async fn a_certificate_that_is_not_trusted_ends_the_connection() {
     let (server, _) = Server::start(false);
     let insecure = Muf::connect(&format!("{}/#insecure", server.url()), "web").await;
-    assert!(matches!(insecure.map(|_| ()), Err(Error::Url { .. })));
+    assert!(matches!(
+        insecure.map(|_| ()),
+        Err(Error::Server(ServerError::Url { .. }))
+    ));
 
     let localhost = format!("localhost:{}", server.port);
     // Its certificate is not among the system's roots, nor is it this one.
@@ -133,7 +136,7 @@ async fn not_trusted(builder: Builder, expected_address: &str, expected: &str) {
     let connecting = tokio::time::timeout(Duration::from_secs(60), builder.connect());
     let outcome = connecting.await.expect("an error at once").map(|_| ());
     match outcome {
-        Err(Error::Certificate { address, reason }) => {
+        Err(Error::Server(ServerError::Certificate { address, reason })) => {
             assert_eq!((&*address, &*reason), (expected_address, expected));
         }
         other => panic!("{other:?}"),
@@ -148,7 +151,7 @@ async fn a_server_that_asks_is_shown_our_certificate() {
     let without = builder().connect().await.map(|_| ());
     match without {
         // The server's own words: it wants a certificate.
-        Err(Error::Connect { address, source }) => {
+        Err(Error::Server(ServerError::Connect { address, source })) => {
             assert_eq!(address, format!("localhost:{}", server.port));
             assert!(
                 source.to_string().contains("CertificateRequired"),

@@ -18,7 +18,7 @@ use crate::command_line::terminal;
 use crate::command_line::tls_options::{Certificates, TlsOptions};
 pub(crate) use failure::EXIT_CODES;
 use failure::Failure;
-use kumi_muf::{Builder, Error, Muf};
+use kumi_muf::{Builder, Error, Muf, ServerError};
 pub(crate) use options::MufOptions;
 use options::MufTask;
 use std::process::ExitCode;
@@ -89,10 +89,7 @@ impl Server {
     /// A failure that names this server, if it is that the server does not answer.
     fn named(&self, failure: Failure) -> Failure {
         match failure {
-            Failure::Muf(Error::Connect { address, source }) if source.code().is_none() => {
-                Failure::Unreachable(self.shown_url(), Error::Connect { address, source })
-            }
-            Failure::Muf(error @ (Error::ConnectTimeout { .. } | Error::Disconnected { .. })) => {
+            Failure::Muf(error) if is_unreachable(&error) => {
                 Failure::Unreachable(self.shown_url(), error)
             }
             failure => failure,
@@ -114,6 +111,15 @@ impl Server {
     /// A unit of a short command, which is not listed.
     fn short_lived(&self, name: &str) -> Builder {
         self.unit(name).discovery(false)
+    }
+}
+
+/// Whether the server does not answer.
+fn is_unreachable(error: &Error) -> bool {
+    match error {
+        Error::Server(ServerError::Connect { source, .. }) => source.code().is_none(),
+        Error::Server(ServerError::ConnectTimeout { .. }) | Error::Disconnected { .. } => true,
+        _ => false,
     }
 }
 

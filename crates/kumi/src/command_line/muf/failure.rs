@@ -3,7 +3,7 @@
 use super::shown;
 use crate::command_line::exit::chain;
 use crate::command_line::terminal::{self, Unwritten};
-use kumi_muf::Error;
+use kumi_muf::{Error, ServerError};
 use std::error::Error as _;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -63,7 +63,7 @@ impl Failure {
             Failure::Usage(text) => text.clone(),
             Failure::Unanswered => "no backend answered".into(),
             Failure::Missing(key) => format!("nothing is kept at {}", terminal::shown(key)),
-            Failure::Muf(Error::Notifications { need, .. }) => {
+            Failure::Muf(Error::Server(ServerError::Notifications { need, .. })) => {
                 // Only watching kept values needs generic events.
                 let instead = if need.contains('g') {
                     ", or look by the clock: --poll 1s"
@@ -76,7 +76,9 @@ impl Failure {
                 )
             }
             // It was reached, and replied.
-            Failure::Muf(Error::Connect { address, source }) if source.code().is_some() => {
+            Failure::Muf(Error::Server(ServerError::Connect { address, source }))
+                if source.code().is_some() =>
+            {
                 let said = terminal::shown(&source.to_string());
                 format!(
                     "the server at {address} refused the connection: {said}; user, password and database are part of the URL: \
@@ -89,7 +91,7 @@ impl Failure {
                     "cannot reach {url}: {causes}; is a server running there? --url or KUMI_URL names another"
                 )
             }
-            Failure::Muf(error @ Error::Certificate { .. }) => {
+            Failure::Muf(Error::Server(error @ ServerError::Certificate { .. })) => {
                 format!("{error} (--cacert names certificates to trust)")
             }
             Failure::Muf(error) => chain(error),
@@ -110,15 +112,13 @@ impl Failure {
             Failure::Unreachable(..) => 7,
             Failure::Other(_) => 1,
             Failure::Muf(error) => match error {
-                Error::Name(_) | Error::TooLarge { .. } | Error::Encode(_) | Error::Url { .. } => 2,
+                Error::Name(_) | Error::TooLarge { .. } | Error::Encode(_) => 2,
+                Error::Server(ServerError::Url { .. }) => 2,
                 Error::Remote(_) => 4,
                 Error::NoResponder => 5,
                 Error::HandlerTimeout { .. } => 6,
-                Error::Disconnected { .. }
-                | Error::ConnectTimeout { .. }
-                | Error::Connect { .. }
-                | Error::Refused { .. }
-                | Error::Certificate { .. } => 7,
+                Error::Server(ServerError::Notifications { .. }) => 1,
+                Error::Disconnected { .. } | Error::Server(_) => 7,
                 _ => 1,
             },
         }
@@ -167,15 +167,10 @@ mod tests {
                 reason: None,
             }
             .into(),
-            Error::Certificate {
+            Error::from(ServerError::Certificate {
                 address: "x".into(),
                 reason: "x".into(),
-            }
-            .into(),
-            Error::Refused {
-                server: "x".into(),
-                reason: "x".into(),
-            }
+            })
             .into(),
             Error::Closed.into(),
         ];

@@ -7,11 +7,11 @@
 use std::collections::VecDeque;
 use std::task::{Context, Poll};
 
-use super::encode;
 use super::pipe::Pipe;
 use super::waiting::Waiting;
-use super::wire::{self, Malformed};
 use crate::core::Time;
+use crate::core::encode;
+use crate::core::wire::{self, Malformed};
 
 /// Pipelines whose replies are taken in before what follows from them is sent. The server works on those while we take in
 /// the next; larger steps would save writes, but each side would wait for the other.

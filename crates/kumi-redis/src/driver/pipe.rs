@@ -9,13 +9,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use redis::aio::ConnectionLike;
-use redis::{Cmd, Pipeline, RedisError, RedisFuture, RedisResult, Value};
+use redis::{RedisError, RedisResult, Value, cmd};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::timeout;
 
+use super::exchange::{Exchange, broken};
 use super::stream::Stream;
-use super::wire::{self, Said};
+use crate::core::wire::{self, Said};
 
 /// Bytes that are read at once, at least.
 const READ_LEN: usize = 32 * 1024;
@@ -169,41 +169,18 @@ impl Pipe {
 pub(super) struct Line {
     pipe: Pipe,
     patience: Duration,
-    db: i64,
 }
 
 impl Line {
     /// `patience` is for each answer.
-    pub(super) fn new(stream: Stream, patience: Duration, db: i64) -> Self {
-        Self {
-            pipe: Pipe::new(stream),
-            patience,
-            db,
-        }
+    pub(super) fn new(stream: Stream, patience: Duration) -> Self {
+        let pipe = Pipe::new(stream);
+        Self { pipe, patience }
     }
 
     /// The connection as its owner polls it, with what is still unread.
     pub(super) fn into_pipe(self) -> Pipe {
         self.pipe
-    }
-
-    /// Sends packed commands and waits for as many replies. Pushes that come in between are dropped: a caller that
-    /// subscribes looks for what it missed once it is subscribed to everything.
-    async fn exchange(&mut self, packed: &[u8], count: usize) -> RedisResult<Vec<Value>> {
-        let output = self.pipe.output().ok_or_else(broken)?;
-        output.extend_from_slice(packed);
-        let patience = self.patience;
-        let exchange = async {
-            let mut replies = Vec::with_capacity(count);
-            while replies.len() < count {
-                replies.extend(self.said().await?.ok());
-            }
-            Ok(replies)
-        };
-        match timeout(patience, exchange).await {
-            Ok(replies) => replies,
-            Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
-        }
     }
 
     /// The next thing that is said: a reply, or the payload of a push.
@@ -226,11 +203,8 @@ impl Line {
 
     /// Subscribes to one more pattern over channels.
     pub(super) async fn psubscribe(&mut self, pattern: &str) -> RedisResult<()> {
-        let packed = redis::cmd("PSUBSCRIBE").arg(pattern).get_packed_command();
-        let replies = self.exchange(&packed, 1).await?;
-        replies
-            .into_iter()
-            .try_for_each(|value| value.extract_error().map(|_| ()))
+        let confirmed = self.query::<Value>(cmd("PSUBSCRIBE").arg(pattern)).await;
+        confirmed.map(|_| ())
     }
 
     /// Waits for the next push: what it says happened. Nothing is lost if the future is dropped.
@@ -243,35 +217,25 @@ impl Line {
     }
 }
 
-impl ConnectionLike for Line {
-    fn req_packed_command<'a>(&'a mut self, cmd: &'a Cmd) -> RedisFuture<'a, Value> {
-        Box::pin(async move {
-            let mut replies = self.exchange(&cmd.get_packed_command(), 1).await?;
-            replies.pop().ok_or_else(broken)
-        })
+impl Exchange for Line {
+    /// Pushes that come in between are dropped: a caller that subscribes looks for what it missed once it is subscribed to
+    /// everything.
+    async fn exchange(&mut self, packed: Vec<u8>, count: usize) -> RedisResult<Vec<Value>> {
+        let output = self.pipe.output().ok_or_else(broken)?;
+        output.extend_from_slice(&packed);
+        let patience = self.patience;
+        let exchange = async {
+            let mut replies = Vec::with_capacity(count);
+            while replies.len() < count {
+                replies.extend(self.said().await?.ok());
+            }
+            Ok(replies)
+        };
+        match timeout(patience, exchange).await {
+            Ok(replies) => replies,
+            Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
+        }
     }
-
-    fn req_packed_commands<'a>(
-        &'a mut self,
-        pipeline: &'a Pipeline,
-        offset: usize,
-        count: usize,
-    ) -> RedisFuture<'a, Vec<Value>> {
-        Box::pin(async move {
-            let packed = pipeline.get_packed_pipeline();
-            let mut replies = self.exchange(&packed, offset + count).await?;
-            Ok(replies.split_off(offset))
-        })
-    }
-
-    fn get_db(&self) -> i64 {
-        self.db
-    }
-}
-
-/// The connection is gone.
-pub(super) fn broken() -> RedisError {
-    io::Error::from(io::ErrorKind::BrokenPipe).into()
 }
 
 #[cfg(test)]
@@ -283,7 +247,7 @@ mod tests {
 
     fn pair() -> (Pipe, UnixStream) {
         let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
-        (Pipe::new(Stream::Unix(ours)), theirs)
+        (Pipe::new(Box::new(ours)), theirs)
     }
 
     #[tokio::test]

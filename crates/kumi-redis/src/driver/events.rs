@@ -1,7 +1,8 @@
 //! Keyspace events of a server: whether it sends those that are needed, and how they are switched on.
 
-use redis::aio::ConnectionLike;
 use redis::{RedisResult, Value, cmd};
+
+use super::exchange::Exchange;
 
 /// Names for a probe that are tried until a node of a cluster takes one: it refuses most of them if it has few slots.
 const PROBE_NAMES: u32 = 1_000;
@@ -18,16 +19,9 @@ pub(super) enum Events {
 }
 
 /// Adds what is missing to `notify-keyspace-events`, and keeps what is on.
-pub(super) async fn ensure_events(
-    commands: &mut (impl ConnectionLike + Send),
-    need: &str,
-) -> Events {
+pub(super) async fn ensure_events(commands: &mut impl Exchange, need: &str) -> Events {
     const NAME: &str = "notify-keyspace-events";
-    let asked: Result<Vec<String>, _> = cmd("CONFIG")
-        .arg("GET")
-        .arg(NAME)
-        .query_async(commands)
-        .await;
+    let asked: RedisResult<Vec<String>> = commands.query(cmd("CONFIG").arg("GET").arg(NAME)).await;
     let Some(present) = asked.ok().and_then(|pair| pair.into_iter().nth(1)) else {
         return Events::Unknown;
     };
@@ -39,13 +33,9 @@ pub(super) async fn ensure_events(
         return Events::On;
     }
     let wanted = format!("{present}{missing}");
-    let set = cmd("CONFIG")
-        .arg("SET")
-        .arg(NAME)
-        .arg(wanted)
-        .query_async::<()>(commands)
-        .await;
-    match set {
+    let mut set = cmd("CONFIG");
+    set.arg("SET").arg(NAME).arg(wanted);
+    match commands.query(&set).await {
         Ok(()) => Events::Mended,
         Err(_) => Events::Unknown,
     }
@@ -59,7 +49,7 @@ fn is_on(present: &str, flag: char) -> bool {
 /// Sets a key on the node that is asked, and lets it expire at once. Its name, or none if the node wants none: on a
 /// cluster each node has some slots, and a name that falls into one of them has to be found.
 pub(super) async fn set_probe(
-    commands: &mut (impl ConnectionLike + Send),
+    commands: &mut impl Exchange,
     probe: &str,
 ) -> RedisResult<Option<String>> {
     for number in 0..PROBE_NAMES {
@@ -69,11 +59,11 @@ pub(super) async fn set_probe(
         };
         let mut set = cmd("SET");
         set.arg(&key).arg("1").arg("PX").arg(1_000);
-        match set.query_async::<Value>(commands).await {
+        match commands.query::<Value>(&set).await {
             Ok(_) => {
-                let mut expire = cmd("PEXPIRE");
-                let expired = expire.arg(&key).arg(1).query_async::<Value>(commands);
-                expired.await?;
+                commands
+                    .query::<Value>(cmd("PEXPIRE").arg(&key).arg(1))
+                    .await?;
                 return Ok(Some(key));
             }
             Err(error) if error.code() == Some("MOVED") => {}

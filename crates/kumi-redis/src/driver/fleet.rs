@@ -9,13 +9,14 @@ use std::task::{Context, Poll};
 use redis::Value;
 use tokio::sync::oneshot;
 
-use super::encode::{self, slot};
 use super::lane::{Arrivals, Bulk, Lane, STEP_LIMIT};
 use super::pipe::Pipe;
 use super::remote::Remote;
-use super::topology::{Address, Topology};
 use super::waiting::Waiting;
-use super::wire::{self, Malformed, Said};
+use crate::core::encode;
+use crate::core::slots::slot;
+use crate::core::slots::{Address, SlotMap};
+use crate::core::wire::{self, Malformed, Said};
 use crate::core::{Command, Time};
 
 /// A node of the fleet.
@@ -122,14 +123,14 @@ impl<T> Fleet<T> {
     }
 
     /// Takes a new map of slots. Returns nodes that have to be connected, and those that it does not name, dropped.
-    pub(super) fn adopt(&mut self, topology: Topology) -> (Vec<Address>, Vec<Node<T>>) {
-        self.slots = topology.slots;
+    pub(super) fn adopt(&mut self, slot_map: SlotMap) -> (Vec<Address>, Vec<Node<T>>) {
+        self.slots = slot_map.slots;
         let dropped = self
             .nodes
-            .extract_if(|address, _| !topology.primaries.contains(address))
+            .extract_if(|address, _| !slot_map.primaries.contains(address))
             .map(|(_, node)| node)
             .collect();
-        let missing: Vec<Address> = topology
+        let missing: Vec<Address> = slot_map
             .primaries
             .into_iter()
             .filter(|address| !self.nodes.contains_key(address))
@@ -206,7 +207,7 @@ impl<T> Fleet<T> {
         if self.slots.is_empty() {
             return self.ups().next();
         }
-        let address = self.slots[usize::from(slot(key))].clone()?;
+        let address = self.slots[usize::from(slot(key.as_bytes()))].clone()?;
         self.at(&address)
     }
 
@@ -232,7 +233,10 @@ impl<T> Fleet<T> {
         if !self.is_cluster() {
             return true;
         }
-        let mut slots = commands.iter().flat_map(encode::keys).map(|key| slot(key));
+        let mut slots = commands
+            .iter()
+            .flat_map(encode::keys)
+            .map(|key| slot(key.as_bytes()));
         let first = slots.next();
         slots.all(|slot| Some(slot) == first)
     }
@@ -244,8 +248,9 @@ mod tests {
 
     #[test]
     fn an_attempt_of_before_a_node_left_the_map_does_not_count_when_it_is_back() {
-        let map = |names: &[&str]| Topology {
+        let map = |names: &[&str]| SlotMap {
             primaries: names.iter().map(|name| Address::from(*name)).collect(),
+            replicas: Vec::new(),
             slots: vec![None],
         };
         let mut fleet = Fleet::<()>::default();

@@ -6,99 +6,150 @@
 
 use std::time::Duration;
 
-use redis::aio::ConnectionLike;
-use redis::{
-    ConnectionAddr, ConnectionInfo, RedisConnectionInfo, RedisError, RedisResult, Value, cmd, pipe,
-};
+use redis::{RedisConnectionInfo, RedisError, RedisResult, Value, cmd, pipe};
 use tokio::time::{Instant, timeout};
 
 use super::dial::dial;
 use super::events::{Events, ensure_events, set_probe};
+use super::exchange::Exchange;
 use super::pipe::Line;
 use super::scan::refusal;
 use super::stream::Failed;
 use super::tls::Trust;
-use crate::error::Error;
+use crate::core::slots::SlotMap;
+use crate::core::{Error, ServerUrl, address_at};
 
 /// How long the events of a probe may take, and after how long a silence its key is looked at.
 const PROBE_PATIENCE: Duration = Duration::from_secs(1);
 const PROBE_NUDGE: Duration = Duration::from_millis(20);
 
 /// How to reach servers. Shared by all nodes.
-pub(crate) struct Route {
-    /// From the URL: address, credentials, database.
-    pub(crate) info: ConnectionInfo,
-    pub(crate) trust: Trust,
+#[non_exhaustive]
+pub struct Route {
+    pub(super) url: ServerUrl,
+    trust: Trust,
     /// The key that is set to find out whether events arrive, where the configuration cannot be read.
-    pub(crate) probe_key: String,
+    pub probe_key: String,
     /// For CLIENT LIST.
-    pub(crate) client_name: String,
-    pub(crate) connect_timeout: Duration,
-    /// A command without a reply for this long is lost.
-    pub(crate) response_timeout: Duration,
+    pub client_name: String,
+    /// The same, for the name of the library.
+    pub library: &'static str,
+    /// How long one attempt to connect may take. 5 s by default.
+    pub connect_timeout: Duration,
+    /// A command without a reply for this long is lost. 5 s by default.
+    pub response_timeout: Duration,
     /// A node that does not send events is connected all the same.
-    pub(crate) may_poll: bool,
+    pub may_poll: bool,
 }
 
 impl Route {
+    /// The way to the server of a URL, and to the other nodes of its cluster. Reads the certificates that the URL names.
+    pub fn new(url: ServerUrl) -> Result<Self, Error> {
+        Ok(Self {
+            trust: Trust::new(&url)?,
+            url,
+            probe_key: "kumi:probe".into(),
+            client_name: "kumi".into(),
+            library: "kumi-redis",
+            connect_timeout: Duration::from_secs(5),
+            response_timeout: Duration::from_secs(5),
+            may_poll: false,
+        })
+    }
+
     /// What the channels of keyspace events begin with.
     pub(super) fn channel_prefix(&self) -> String {
-        format!("__keyspace@{}__:", self.info.redis_settings().db())
-    }
-
-    /// The host of the URL, for nodes that do not know their own.
-    pub(super) fn host(&self) -> String {
-        match self.info.addr() {
-            ConnectionAddr::Tcp(host, _) | ConnectionAddr::TcpTls { host, .. } => host.clone(),
-            _ => "127.0.0.1".to_owned(),
-        }
-    }
-
-    /// Where a node is; `None` is the node of the URL.
-    fn addr(&self, address: Option<&str>) -> ConnectionAddr {
-        match address.and_then(|address| address.rsplit_once(':')) {
-            Some((host, port)) => beside(self.info.addr(), host, port.parse().unwrap_or(6379)),
-            None => self.info.addr().clone(),
-        }
+        format!("__keyspace@{}__:", self.url.info.redis_settings().db())
     }
 
     /// The server of the URL, for messages.
     pub(super) fn server(&self) -> String {
-        shown_address(self.info.addr())
+        self.url.shown_at(None)
     }
 
     /// The error of a connection to `address` that failed, or that was refused something it needs.
     pub(super) fn failed(&self, address: Option<&str>, source: RedisError) -> Error {
         Error::Connect {
-            address: shown_address(&self.addr(address)),
+            address: self.url.shown_at(address),
             source: source.into(),
+        }
+    }
+
+    /// Asks a node for the map of slots. `None` if it is not part of a cluster.
+    pub(super) async fn slot_map(
+        &self,
+        commands: &mut impl Exchange,
+    ) -> RedisResult<Option<SlotMap>> {
+        match commands.query(cmd("CLUSTER").arg("SLOTS")).await {
+            Ok(value) => Ok(Some(SlotMap::read(&value, self.url.host()))),
+            Err(error)
+                if error.is_io_error() || error.is_timeout() || error.is_connection_dropped() =>
+            {
+                Err(error)
+            }
+            Err(_) => Ok(None),
         }
     }
 
     /// An authenticated connection on the right database; `None` is the node of the URL.
     pub(super) async fn open(&self, address: Option<&str>) -> Result<Line, Error> {
-        let addr = self.addr(address);
-        let settings = self.info.redis_settings();
+        let addr = address_at(self.url.info.addr(), address);
+        let settings = self.url.info.redis_settings();
         let opening = async {
             let stream = dial(&addr, &self.trust).await?;
-            let mut line = Line::new(stream, self.response_timeout, settings.db());
-            greet(&mut line, settings, &self.client_name).await?;
+            let mut line = Line::new(stream, self.response_timeout);
+            self.greet(&mut line, settings).await?;
             Ok(line)
         };
         match timeout(self.connect_timeout, opening).await {
             Ok(line) => line.map_err(|error| match error {
                 #[cfg(feature = "tls")]
                 Failed::Certificate(reason) => Error::Certificate {
-                    address: shown_address(&addr),
+                    address: self.url.shown_at(address),
                     reason,
                 },
                 Failed::Other(source) => self.failed(address, source),
             }),
             Err(_) => Err(Error::ConnectTimeout {
-                address: shown_address(&addr),
+                address: self.url.shown_at(address),
                 limit: self.connect_timeout,
             }),
         }
+    }
+
+    /// Authenticates, selects the database, and sets the connection's name in CLIENT LIST where that is allowed.
+    async fn greet(&self, line: &mut Line, settings: &RedisConnectionInfo) -> RedisResult<()> {
+        if let Some(password) = settings.password() {
+            let mut auth = cmd("AUTH");
+            if let Some(user) = settings.username() {
+                auth.arg(user);
+            }
+            let answer = line.query::<()>(auth.arg(password)).await;
+            // Before version 6 there were no users; a URL may name one all the same.
+            let too_old = |error: &RedisError| {
+                settings.username().is_some()
+                    && error.to_string().contains("wrong number of arguments")
+            };
+            match answer {
+                Err(error) if too_old(&error) => {
+                    line.query::<()>(cmd("AUTH").arg(password)).await?;
+                }
+                answer => answer?,
+            }
+        }
+        if settings.db() != 0 {
+            line.query::<()>(cmd("SELECT").arg(settings.db())).await?;
+        }
+        let mut names = pipe();
+        names.cmd("CLIENT").arg("SETNAME").arg(&self.client_name);
+        names
+            .cmd("CLIENT")
+            .arg("SETINFO")
+            .arg("LIB-NAME")
+            .arg(self.library);
+        // A server may not know these, or forbid them; nothing depends on them.
+        let names = names.get_packed_pipeline();
+        line.exchange(names, 2).await.map(|_| ())
     }
 
     /// Both connections, events switched on, patterns subscribed to.
@@ -115,7 +166,7 @@ impl Route {
         };
         if !told && !self.may_poll {
             return Err(Error::Notifications {
-                server: shown_address(&self.addr(address)),
+                server: self.url.shown_at(address),
                 need: flags.to_owned(),
             });
         }
@@ -141,7 +192,7 @@ impl Route {
             };
             return Err(match refusal(&source) {
                 Some(reason) => Error::Refused {
-                    server: shown_address(&self.addr(address)),
+                    server: self.url.shown_at(address),
                     reason: format!("{reason} (PSUBSCRIBE {pattern})"),
                 },
                 None => self.failed(address, source),
@@ -155,7 +206,7 @@ impl Route {
     pub(super) async fn probe(
         &self,
         address: Option<&str>,
-        commands: &mut (impl ConnectionLike + Send),
+        commands: &mut impl Exchange,
         flags: &str,
     ) -> Result<bool, Error> {
         let mut pushes = self.open(address).await?;
@@ -179,76 +230,11 @@ impl Route {
                 Ok(Err(error)) => return Err(failed(error)),
                 // Reading an expired key makes the server expire it and send the event.
                 Err(_) => {
-                    let _ = cmd("EXISTS").arg(&key).query_async::<Value>(commands).await;
+                    let _ = commands.query::<Value>(cmd("EXISTS").arg(&key)).await;
                 }
             }
         }
         Ok(missing.is_empty())
-    }
-}
-
-/// Authenticates, selects the database, and sets the connection's name in CLIENT LIST where that is allowed.
-async fn greet(line: &mut Line, settings: &RedisConnectionInfo, name: &str) -> RedisResult<()> {
-    if let Some(password) = settings.password() {
-        let mut auth = cmd("AUTH");
-        if let Some(user) = settings.username() {
-            auth.arg(user);
-        }
-        let answer = auth.arg(password).query_async::<()>(line).await;
-        // Before version 6 there were no users; a URL may name one all the same.
-        let too_old = |error: &RedisError| {
-            settings.username().is_some() && error.to_string().contains("wrong number of arguments")
-        };
-        match answer {
-            Err(error) if too_old(&error) => {
-                cmd("AUTH").arg(password).query_async::<()>(line).await?;
-            }
-            answer => answer?,
-        }
-    }
-    if settings.db() != 0 {
-        let mut select = cmd("SELECT");
-        select.arg(settings.db()).query_async::<()>(line).await?;
-    }
-    let mut names = pipe();
-    names.cmd("CLIENT").arg("SETNAME").arg(name);
-    names
-        .cmd("CLIENT")
-        .arg("SETINFO")
-        .arg("LIB-NAME")
-        .arg("kumi-muf");
-    // A server may not know these, or forbid them; nothing depends on them.
-    line.req_packed_commands(&names, 0, 2).await.map(|_| ())
-}
-
-/// An address like that of the URL (TLS or not), elsewhere.
-fn beside(addr: &ConnectionAddr, host: &str, port: u16) -> ConnectionAddr {
-    match addr {
-        ConnectionAddr::TcpTls {
-            insecure,
-            tls_params,
-            ..
-        } => ConnectionAddr::TcpTls {
-            host: host.to_owned(),
-            port,
-            insecure: *insecure,
-            tls_params: tls_params.clone(),
-        },
-        _ => ConnectionAddr::Tcp(host.to_owned(), port),
-    }
-}
-
-/// An address for messages: `host:port`, or a path.
-fn shown_address(addr: &ConnectionAddr) -> String {
-    match addr {
-        ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
-            match host.contains(':') {
-                true => format!("[{host}]:{port}"),
-                false => format!("{host}:{port}"),
-            }
-        }
-        ConnectionAddr::Unix(path) => path.display().to_string(),
-        other => other.to_string(),
     }
 }
 

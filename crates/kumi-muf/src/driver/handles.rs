@@ -1,21 +1,21 @@
 //! What handles ask for: calls, services, watches, values; and what they take back when they are dropped.
 
-use super::ask::{
-    After, Ask, CallAsk, GatherAsk, Recipient, Report, WatchAsk, Withdrawal, Written,
-};
 use super::calls::Asked;
 use super::directory::Reply;
-use super::engine::{Engine, to_json, unix_ms};
+use super::messages::{
+    After, Ask, CallAsk, GatherAsk, Recipient, Report, WatchAsk, Withdrawal, Written,
+};
 use super::notifications::{Generic, WATCH_FLAGS};
 use super::services::request_glob;
-use crate::connection::{scan, trouble};
+use super::state::{Driver, to_json, unix_ms};
 use crate::core::{CallSpec, Command, GatherSpec, KeepPattern, OwnedId, RequestId, Time, ulid};
 use crate::error::Error;
 use crate::traffic::TAP_GLOB;
+use kumi_redis::ScanError;
 use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
 
-impl Engine {
+impl Driver {
     /// A handle wants something.
     pub(super) fn asked(&mut self, ask: Ask) {
         let now = self.now();
@@ -200,16 +200,22 @@ impl Engine {
         self.subscribe(vec![glob], After::Directory);
     }
 
+    /// The error of what cannot be done because the server is away.
+    fn disconnected(&self) -> Error {
+        let reason = self.connections.away_reason();
+        Error::disconnected(&self.connections.server(), reason.as_deref())
+    }
+
     /// Pings every node, first where pushes come and then where replies come: what was sent before is taken in then.
     fn barrier(&mut self, reply: oneshot::Sender<Result<(), Error>>) {
         if !self.connections.all_up() {
-            let _ = reply.send(Err(self.connections.disconnected()));
+            let _ = reply.send(Err(self.disconnected()));
             return;
         }
         let (remotes, server) = (self.connections.remotes(), self.connections.server());
         self.tasks.spawn(async move {
             for mut remote in remotes {
-                if remote.ping().await.is_err() {
+                if !remote.answers().await {
                     let _ = reply.send(Err(Error::disconnected(&server, None)));
                     return Report::Nothing;
                 }
@@ -226,7 +232,7 @@ impl Engine {
         reply: oneshot::Sender<Result<Vec<String>, Error>>,
     ) {
         if !self.connections.all_up() {
-            let _ = reply.send(Err(self.connections.disconnected()));
+            let _ = reply.send(Err(self.disconnected()));
             return;
         }
         let (remotes, server) = (self.connections.remotes(), self.connections.server());
@@ -235,13 +241,17 @@ impl Engine {
             for mut remote in remotes {
                 let mut cursor = 0u64;
                 loop {
-                    match scan(&mut remote, cursor, &pattern).await {
+                    match remote.scan(cursor, &pattern).await {
                         Ok((next, keys)) => {
                             all.extend(keys);
                             cursor = next;
                         }
                         Err(error) => {
-                            let _ = reply.send(Err(trouble(&server, &error)));
+                            let error = match error {
+                                ScanError::Refused(reason) => Error::refused(&server, reason),
+                                _ => Error::disconnected(&server, None),
+                            };
+                            let _ = reply.send(Err(error));
                             return Report::Nothing;
                         }
                     }

@@ -13,51 +13,59 @@ use super::node::{Connected, Route};
 use super::pipe::Pipe;
 use super::remote::{REMOTE_CALL_LIMIT, Remote, RemoteCall};
 use super::state::Connection;
-use super::topology::{Address, Topology};
 use super::waiting::Waiting;
+use crate::core::Error;
+use crate::core::slots::{Address, SlotMap};
 use crate::core::{Lost, Replies, Time};
-use crate::error::Error;
 
 /// The time since the connections were opened.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Clock(Instant);
+pub struct Clock(Instant);
 
 impl Clock {
     pub(super) fn start() -> Self {
         Self(Instant::now())
     }
 
-    pub(crate) fn now(self) -> Time {
+    /// The time now.
+    pub fn now(self) -> Time {
         Time(self.0.elapsed().as_millis() as u64)
     }
 
     /// The instant of a time.
-    pub(crate) fn instant(self, time: Time) -> Instant {
+    pub fn instant(self, time: Time) -> Instant {
         self.0 + std::time::Duration::from_millis(time.0)
     }
 }
 
 /// What happened on the connections. Pushes are handed over by [`Connections::take_in`] without being stored.
-pub(crate) enum Event<T> {
+pub enum Event<T> {
     /// The replies to a pipeline, or that there are none. `T` is the tag that was given with the pipeline.
     Replied(T, Replies),
-    /// All nodes were subscribed to for the first time, or one of them `again`: pushes may have been missed.
-    Subscribed { again: bool },
+    /// All nodes were subscribed to, or one of them again: pushes may have been missed.
+    Subscribed {
+        /// It is not the first time.
+        again: bool,
+    },
     /// No node is connected any more.
     Away,
 }
 
 /// A keyspace event.
-pub(crate) struct Push<'a> {
+pub struct Push<'a> {
     /// The channel pattern that brought it.
-    pub(crate) pattern: &'a [u8],
-    /// The key; one of ours is text.
-    pub(crate) key: &'a [u8],
-    pub(crate) event: &'a str,
+    pub pattern: &'a [u8],
+    /// The key.
+    pub key: &'a [u8],
+    /// What happened to the key: `set`, `expired`.
+    pub event: &'a str,
 }
 
-/// See the module of this layer. `T` is the tag of a pipeline.
-pub(crate) struct Connections<T> {
+/// All connections to a server or to the primaries of a cluster. `T` is the tag of a pipeline.
+///
+/// The order of calls: [`wait`](Self::wait) until it is true, [`take_in`](Self::take_in), [`poll_event`](Self::poll_event) until
+/// there is none, and [`look_after`](Self::look_after) about once a second. Dropping it closes all connections.
+pub struct Connections<T> {
     pub(super) route: Arc<Route>,
     pub(super) clock: Clock,
     pub(super) fleet: Fleet<T>,
@@ -104,7 +112,7 @@ pub(super) enum Report {
     /// A node did not reply to a ping.
     Silent { address: Address, generation: u64 },
     /// The cluster's map of slots, or none if it could not be read.
-    Topology(Option<Topology>),
+    SlotMap(Option<SlotMap>),
     /// A task ended that has no result.
     Nothing,
 }
@@ -131,69 +139,73 @@ impl<T> Connections<T> {
         }
     }
 
-    pub(crate) fn clock(&self) -> Clock {
+    /// The clock of all times here.
+    pub fn clock(&self) -> Clock {
         self.clock
     }
 
     /// The state, for handles that follow it.
-    pub(crate) fn state(&self) -> watch::Receiver<Connection> {
+    pub fn state(&self) -> watch::Receiver<Connection> {
         self.state.subscribe()
     }
 
     /// Publishes that nothing more will happen.
-    pub(crate) fn close(&self) {
+    pub fn close(&self) {
         self.state.send_replace(Connection::Closed);
     }
 
     /// The server of the URL, for errors.
-    pub(crate) fn server(&self) -> Arc<str> {
+    pub fn server(&self) -> Arc<str> {
         self.route.server().into()
     }
 
-    /// The error of what cannot be done because the server is away.
-    pub(crate) fn disconnected(&self) -> Error {
-        Error::disconnected(&self.route.server(), self.state.borrow().reason())
+    /// Why the server is away, if an attempt to connect has failed.
+    pub fn away_reason(&self) -> Option<String> {
+        self.state.borrow().reason().map(str::to_owned)
     }
 
-    pub(crate) fn is_cluster(&self) -> bool {
+    /// Whether the server is part of a cluster.
+    pub fn is_cluster(&self) -> bool {
         self.fleet.is_cluster()
     }
 
-    pub(crate) fn all_up(&self) -> bool {
+    /// Whether all nodes are connected.
+    pub fn all_up(&self) -> bool {
         self.fleet.all_up()
     }
 
     /// Whether no reply is outstanding and no event is left.
-    pub(crate) fn is_quiet(&self) -> bool {
+    pub fn is_quiet(&self) -> bool {
         self.events.is_empty() && self.fleet.is_quiet()
     }
 
     /// All connected nodes, for tasks.
-    pub(crate) fn remotes(&self) -> Vec<Remote> {
+    pub fn remotes(&self) -> Vec<Remote> {
         self.fleet.remotes()
     }
 
     /// Whether more has arrived than one step took in: `take_in` has to be called again.
-    pub(crate) fn has_more(&self) -> bool {
+    pub fn has_more(&self) -> bool {
         self.has_more
     }
 
     /// Writes what is to go out, as far as it goes without waiting.
-    pub(crate) fn flush(&mut self, cx: &mut Context<'_>) {
+    pub fn flush(&mut self, cx: &mut Context<'_>) {
         self.fleet.flush(cx);
     }
 
-    pub(crate) fn poll_event(&mut self) -> Option<Event<T>> {
+    /// The next event; none until `take_in` or `wait` has brought one.
+    pub fn poll_event(&mut self) -> Option<Event<T>> {
         self.events.pop_front()
     }
 
     /// Every node has to send the events of these flags from now on.
-    pub(crate) fn need_events(&mut self, flags: &'static str) {
+    pub fn need_events(&mut self, flags: &'static str) {
         self.flags = flags;
     }
 
     /// Whether a pattern over keys is subscribed to.
-    pub(crate) fn is_subscribed(&self, glob: &str) -> bool {
+    pub fn is_subscribed(&self, glob: &str) -> bool {
         self.patterns.contains(glob)
     }
 

@@ -1,4 +1,4 @@
-//! The state of a unit's connections.
+//! The state of all connections to a server or cluster.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use futures_util::Stream;
 use futures_util::stream::unfold;
 use tokio::sync::watch;
 
-/// The state of a unit's connections.
+/// The state of all connections to a server or cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Connection {
     /// Connected to the server, or to all primaries of a cluster.
     Connected,
-    /// The server, or a primary of a cluster, is away and is being connected again. Calls that wait for it go on when it
+    /// The server, or a primary of a cluster, is away and is being connected again. What waits for it goes on when it
     /// is back.
     #[non_exhaustive]
     Away {
@@ -25,7 +25,7 @@ pub enum Connection {
         /// because permissions were taken away, is tried again like one that is not there.
         reason: Option<Arc<str>>,
     },
-    /// The unit was closed.
+    /// Its owner has closed it.
     Closed,
 }
 
@@ -44,14 +44,15 @@ impl Connection {
     }
 }
 
-/// The states of a unit's connections: the one now, then each that follows, until the unit is closed. A reader that is
+/// The states of all connections: the one now, then each that follows, until they are closed. A reader that is
 /// slow misses states that did not last; the last one it always gets.
 pub struct ConnectionChanges {
     states: Pin<Box<dyn Stream<Item = Connection> + Send>>,
 }
 
 impl ConnectionChanges {
-    pub(crate) fn new(state: watch::Receiver<Connection>) -> Self {
+    /// The changes of a state.
+    pub fn new(state: watch::Receiver<Connection>) -> Self {
         let states = unfold((state, true), |(mut state, is_first)| async move {
             if !is_first {
                 state.changed().await.ok()?;
@@ -69,7 +70,7 @@ impl ConnectionChanges {
         std::future::poll_fn(|cx| self.states.as_mut().poll_next(cx)).await
     }
 
-    /// The next state that `is_wanted`; none if the unit was closed before there was one.
+    /// The next state that `is_wanted`; none if the connections were closed before there was one.
     pub async fn wait_for(
         &mut self,
         is_wanted: impl Fn(&Connection) -> bool,

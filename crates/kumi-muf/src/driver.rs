@@ -1,21 +1,21 @@
 //! The driver: one task per unit that runs the core over connections. Protocol decisions are not made here.
 //!
-//! This is the upper of two layers: `connection/` below it knows servers and clusters, but no units. From the top: `run.rs` is
-//! the task; `asks.rs`, `outputs.rs`, `reports.rs` and `upkeep.rs` are what it does; `engine.rs` is its state, of which
-//! `calls.rs`, `services.rs`, `watches.rs`, `taps.rs`, `directory.rs`, `notifications.rs` and `schedule.rs` are parts. `ask.rs`
-//! has the messages between all of them.
+//! The connections are `kumi-redis`'s, which knows servers and clusters, but no units. From the top: `run.rs` is the task;
+//! `handles.rs`, `outputs.rs`, `reports.rs` and `upkeep.rs` are what it does; `state.rs` is its state, of which `calls.rs`,
+//! `services.rs`, `watches.rs`, `taps.rs`, `directory.rs`, `notifications.rs` and `schedule.rs` are parts. `messages.rs` has
+//! the messages between all of them.
 
-mod ask;
-mod asks;
 mod calls;
 mod directory;
-mod engine;
+mod handles;
+mod messages;
 mod notifications;
 mod outputs;
 mod reports;
 mod run;
 mod schedule;
 mod services;
+mod state;
 mod taps;
 mod upkeep;
 mod watches;
@@ -24,35 +24,32 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use kumi_common::Life;
+use kumi_redis::{Connection, Connections, Route};
 use tokio::sync::{mpsc, watch};
 
-pub use ask::Stats;
-pub(crate) use ask::{Ask, CallAsk, GatherAsk, ServeAsk, Ticket, WatchAsk, Withdrawal};
-use engine::{Engine, Start};
+pub use messages::Stats;
+pub(crate) use messages::{Ask, CallAsk, GatherAsk, ServeAsk, Ticket, WatchAsk, Withdrawal};
 use notifications::FLAGS;
+use state::{Driver, Start};
 
-use crate::connection::{Connection, Connections, Route, Trust};
 use crate::core::{Settings, UnitName};
 use crate::discovery::Info;
 use crate::error::Error;
 
-/// Asks that wait for the engine. Later ones wait for room.
+/// Asks that wait for the driver. Later ones wait for room.
 const ASK_LIMIT: usize = 1_024;
 
 /// What a builder collected.
 pub(crate) struct Plan {
-    pub(crate) info: redis::ConnectionInfo,
-    pub(crate) trust: Trust,
+    pub(crate) route: Route,
     pub(crate) unit: UnitName,
     pub(crate) settings: Settings,
-    pub(crate) connect_timeout: Duration,
-    pub(crate) response_timeout: Duration,
     pub(crate) poll: Option<Duration>,
     pub(crate) discovery: Option<Info>,
     pub(crate) heartbeat: Duration,
 }
 
-/// The two ways to an engine.
+/// The two ways to a driver.
 #[derive(Clone)]
 pub(crate) struct Wires {
     pub(crate) asks: mpsc::Sender<Ask>,
@@ -62,25 +59,21 @@ pub(crate) struct Wires {
     pub(crate) server: Arc<str>,
 }
 
-/// Connects to all nodes, and starts the engine once all of them are subscribed to.
+/// Connects to all nodes, and starts the driver once all of them are subscribed to.
 pub(crate) async fn start(plan: Plan) -> Result<(Wires, Settings), Error> {
     let Plan {
+        mut route,
         unit,
         mut settings,
-        response_timeout,
         poll,
         ..
     } = plan;
     let instance = life()?.to_string();
-    let route = Route {
-        trust: plan.trust,
-        info: plan.info,
-        client_name: format!("{unit}~{instance}"),
-        probe_key: format!("MUF/{unit}/KEEP/_probe"),
-        connect_timeout: plan.connect_timeout,
-        response_timeout,
-        may_poll: poll.is_some(),
-    };
+    route.client_name = format!("{unit}~{instance}");
+    route.library = "kumi-muf";
+    route.probe_key = format!("MUF/{unit}/KEEP/_probe");
+    route.may_poll = poll.is_some();
+    let response_timeout = route.response_timeout;
     // RES and ERR in one pattern: the three letters of each, in order.
     let patterns = [format!("MUF/{unit}/[RE][ER][SR]/*")].into();
     let (connections, sends_events) = Connections::open(route, patterns, FLAGS).await?;
@@ -91,7 +84,7 @@ pub(crate) async fn start(plan: Plan) -> Result<(Wires, Settings), Error> {
     }
     let (connection, server) = (connections.state(), connections.server());
     let seed = random()?;
-    let engine = Engine::new(Start {
+    let driver = Driver::new(Start {
         unit,
         instance,
         settings: settings.clone(),
@@ -104,7 +97,7 @@ pub(crate) async fn start(plan: Plan) -> Result<(Wires, Settings), Error> {
     });
     let (asks, asked) = mpsc::channel(ASK_LIMIT);
     let (back, withdrawn) = mpsc::unbounded_channel();
-    tokio::spawn(engine.run(asked, withdrawn));
+    tokio::spawn(driver.run(asked, withdrawn));
     let wires = Wires {
         asks,
         back,

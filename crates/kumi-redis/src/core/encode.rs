@@ -3,21 +3,11 @@
 use kumi_resp::encode as resp;
 use redis::{ServerError, Value};
 
-use crate::core::{Command, Reply};
-
-/// Why a pipeline has no replies.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Trouble {
-    /// It may have run or not, or will run if tried again.
-    Lost,
-    /// Another node has the slot now.
-    Moved(String),
-    /// Another node has the key, for this once.
-    Ask(String),
-}
+use super::command::{Command, Reply};
+use super::trouble::Trouble;
 
 /// Packs commands. A node that imports a slot needs ASKING before each.
-pub(super) fn pack(commands: &[Command], asking: bool, out: &mut Vec<u8>) {
+pub(crate) fn pack(commands: &[Command], asking: bool, out: &mut Vec<u8>) {
     for command in commands {
         if asking {
             words(out, &["ASKING"], &[]);
@@ -100,7 +90,7 @@ fn words(out: &mut Vec<u8>, first: &[&str], rest: &[String]) {
 }
 
 /// The keys of a command.
-pub(super) fn keys(command: &Command) -> &[String] {
+pub(crate) fn keys(command: &Command) -> &[String] {
     match command {
         Command::Set { key, .. }
         | Command::SetAgain { key, .. }
@@ -113,7 +103,7 @@ pub(super) fn keys(command: &Command) -> &[String] {
 }
 
 /// Reads the values of a pipeline. One command that has to be tried elsewhere, or again, takes all with it.
-pub(super) fn replies(values: Vec<Value>, asking: bool) -> Result<Vec<Reply>, Trouble> {
+pub(crate) fn replies(values: Vec<Value>, asking: bool) -> Result<Vec<Reply>, Trouble> {
     let step = if asking { 2 } else { 1 };
     values
         .into_iter()
@@ -134,49 +124,39 @@ fn reply(value: Value) -> Result<Reply, Trouble> {
     })
 }
 
-/// Tells what passes by itself from what does not.
+/// Distinguishes what passes by itself, or is to be tried elsewhere, from what does not.
 fn refusal(error: &ServerError) -> Result<Reply, Trouble> {
     let details = error.details().unwrap_or_default();
-    let address = || details.split(' ').nth(1).unwrap_or_default().to_owned();
+    if let Some(trouble) = Trouble::of(error.code(), details) {
+        return Err(trouble);
+    }
     match error.code() {
-        "MOVED" => Err(Trouble::Moved(address())),
-        "ASK" => Err(Trouble::Ask(address())),
-        "TRYAGAIN" | "CLUSTERDOWN" | "MASTERDOWN" | "LOADING" | "READONLY" | "BUSY"
-        | "UNKILLABLE" | "NOREPLICAS" => Err(Trouble::Lost),
+        "UNKILLABLE" | "NOREPLICAS" => Err(Trouble::Later),
         "WRONGTYPE" => Ok(Reply::WrongType),
         code => Ok(Reply::Refused(format!("{code} {details}"))),
     }
 }
 
-/// CRC16 as Redis Cluster uses it, over the hash tag if there is one.
-pub(super) fn slot(key: &str) -> u16 {
-    let tag = key
-        .split_once('{')
-        .and_then(|(_, rest)| rest.split_once('}'))
-        .map(|(tag, _)| tag);
-    let hashed = tag.filter(|tag| !tag.is_empty()).unwrap_or(key);
-    let crc = hashed.bytes().fold(0u16, |crc, byte| {
-        (0..8).fold(crc ^ u16::from(byte) << 8, |crc, _| match crc & 0x8000 {
-            0 => crc << 1,
-            _ => crc << 1 ^ 0x1021,
-        })
-    });
-    crc % 16_384
+/// A command over several keys as commands over one each.
+pub(crate) fn single(command: Command) -> Vec<Command> {
+    match command {
+        // Their sum is what the server would have said to all of them.
+        Command::Present(keys) => keys
+            .into_iter()
+            .enumerate()
+            .map(|(index, key)| Command::Exists(vec![key; 1 << index]))
+            .collect(),
+        Command::Exists(keys) => keys
+            .into_iter()
+            .map(|key| Command::Exists(vec![key]))
+            .collect(),
+        other => vec![other],
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn slots_are_those_of_redis_cluster() {
-        assert_eq!(slot("123456789"), 0x31c3);
-        assert_eq!(slot("foo"), 12_182);
-        assert_eq!(slot("MUF/a/REQ/x.y~{foo}"), 12_182);
-        assert_eq!(slot("MUF/a/KEEP/x.y~{foo}.claim"), 12_182);
-        // An empty hash tag is none.
-        assert_eq!(slot("{}foo"), 9_500);
-    }
 
     #[test]
     fn whole_seconds_are_written_as_seconds() {

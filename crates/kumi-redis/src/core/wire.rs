@@ -16,7 +16,7 @@ const LIMITS: ReplyLimits = ReplyLimits {
 
 /// The bytes are not RESP2, or over a limit. The connection cannot be used any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Malformed;
+pub(crate) struct Malformed;
 
 impl From<ProtocolError> for Malformed {
     fn from(_: ProtocolError) -> Self {
@@ -26,7 +26,7 @@ impl From<ProtocolError> for Malformed {
 
 /// What a subscribed connection sent.
 #[derive(Debug, PartialEq)]
-pub(super) enum Said<'a> {
+pub(crate) enum Said<'a> {
     /// A push, and the pattern that it came by.
     Message {
         pattern: &'a [u8],
@@ -38,7 +38,7 @@ pub(super) enum Said<'a> {
 }
 
 /// The reply that `bytes` begins with, and its length; none while it is incomplete.
-pub(super) fn reply(bytes: &[u8]) -> Result<Option<(Value, usize)>, Malformed> {
+pub(crate) fn reply(bytes: &[u8]) -> Result<Option<(Value, usize)>, Malformed> {
     match decode_reply(bytes, &LIMITS)? {
         Some((frame, length)) => Ok(Some((value(frame)?, length))),
         None => Ok(None),
@@ -50,7 +50,7 @@ pub(super) fn reply(bytes: &[u8]) -> Result<Option<(Value, usize)>, Malformed> {
 /// ```text
 /// *4 $8 pmessage $n pattern $n channel $n payload
 /// ```
-pub(super) fn said(bytes: &[u8]) -> Result<Option<(Said<'_>, usize)>, Malformed> {
+pub(crate) fn said(bytes: &[u8]) -> Result<Option<(Said<'_>, usize)>, Malformed> {
     const BEGINNING: &[u8] = b"*4\r\n$8\r\npmessage\r\n";
     let common = bytes.len().min(BEGINNING.len());
     if bytes[..common] != BEGINNING[..common] {

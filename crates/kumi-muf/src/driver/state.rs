@@ -1,25 +1,25 @@
-//! The engine: the state of the one task that owns a unit's core and its connections.
+//! The driver: the state of the one task that owns a unit's core and its connections.
 //!
-//! Its methods are in the files above this one: `asks.rs` serves the handles, `outputs.rs` carries out what the core wants,
+//! Its methods are in the files above this one: `handles.rs` serves the handles, `outputs.rs` carries out what the core wants,
 //! `reports.rs` goes on where its tasks ended, `upkeep.rs` does what is due by the clock, and `run.rs` is the task itself.
-//! Nothing is locked, because nothing is shared. Tasks and handlers are in `JoinSet`s and end with the engine.
+//! Nothing is locked, because nothing is shared. Tasks and handlers are in `JoinSet`s and end with the driver.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use bytes::Bytes;
+use kumi_redis::{Checks, Clock, Connections};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::ask::{After, Found, Recipient, Report, Stats, Written};
 use super::calls::Calls;
 use super::directory::Directory;
+use super::messages::{After, Found, Recipient, Report, Stats, Written};
 use super::notifications::{Generic, Notifications};
 use super::schedule::Schedule;
 use super::services::Services;
 use super::taps::Taps;
 use super::watches::Watches;
-use crate::connection::{Checks, Clock, Connections};
 use crate::core::{Core, OwnedId, SearchToken, ServiceId, Settings, Time, UnitName};
 use crate::discovery::Info;
 
@@ -27,7 +27,7 @@ use crate::discovery::Info;
 const FOUND_LIMIT: usize = 16;
 
 /// See the module.
-pub(super) struct Engine {
+pub(super) struct Driver {
     pub(super) settings: Settings,
     pub(super) clock: Clock,
     pub(super) core: Core,
@@ -54,7 +54,7 @@ pub(super) struct Engine {
     pub(super) rng: fastrand::Rng,
 }
 
-/// What an engine starts with.
+/// What a driver starts with.
 pub(super) struct Start {
     pub(super) unit: UnitName,
     pub(super) instance: String,
@@ -69,13 +69,13 @@ pub(super) struct Start {
     pub(super) seed: u64,
 }
 
-impl Engine {
+impl Driver {
     pub(super) fn new(start: Start) -> Self {
         let mut rng = fastrand::Rng::with_seed(start.seed);
         let Start {
             instance, settings, ..
         } = start;
-        let mut engine = Self {
+        let mut driver = Self {
             core: Core::new(start.unit, &instance, settings.clone(), rng.fork()),
             clock: start.connections.clock(),
             connections: start.connections,
@@ -98,9 +98,9 @@ impl Engine {
             settings,
         };
         if let Some(info) = start.info {
-            engine.show(info, instance, start.heartbeat);
+            driver.show(info, instance, start.heartbeat);
         }
-        engine
+        driver
     }
 
     /// Keeps the two values by which other units find this one.

@@ -8,12 +8,13 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 
 use super::connections::{Connections, Event, Push, Report};
-use super::encode::{self, Trouble, replies};
 use super::fleet::Up;
 use super::pipe::Pipe;
 use super::remote::{Remote, RemoteCall, Side};
-use super::topology::name;
 use super::waiting::{Recipient, Scatter, Waiting};
+use crate::core::Trouble;
+use crate::core::encode::{self, replies};
+use crate::core::slots::name;
 use crate::core::{Command, Lost, Replies, Reply};
 
 /// How often a pipeline follows a slot that moves.
@@ -22,7 +23,7 @@ const REDIRECT_LIMIT: u8 = 3;
 impl<T> Connections<T> {
     /// Sends a pipeline to the nodes that have its keys. Its replies, or that it was lost, are an event with this tag.
     /// With `bulk` a large value goes or comes with it: it is not ordered with the others.
-    pub(crate) fn send(&mut self, tag: T, commands: Vec<Command>, bulk: bool) {
+    pub fn send(&mut self, tag: T, commands: Vec<Command>, bulk: bool) {
         self.send_to(Recipient::Sender(tag), commands, bulk);
     }
 
@@ -104,7 +105,7 @@ impl<T> Connections<T> {
 
     /// Waits until something has arrived or a task of this layer has ended, and deals with the latter. True if `take_in`
     /// has to be called. Nothing is lost if the future is dropped.
-    pub(crate) async fn wait(&mut self) -> bool {
+    pub async fn wait(&mut self) -> bool {
         tokio::select! {
             () = poll_fn(|cx| self.fleet.poll(cx)) => return true,
             Some(report) = self.tasks.join_next(), if !self.tasks.is_empty() => {
@@ -116,14 +117,14 @@ impl<T> Connections<T> {
     }
 
     /// Sends the remote calls that wait, so that they share a write with what was sent.
-    pub(crate) fn run_remote_calls(&mut self) {
+    pub fn run_remote_calls(&mut self) {
         while let Ok(remote_call) = self.remote_calls.1.try_recv() {
             self.run_remote_call(remote_call);
         }
     }
 
     /// Takes in a step of what has arrived: replies become events, and pushes are handed to `handle`.
-    pub(crate) fn take_in(&mut self, mut handle: impl FnMut(Push<'_>)) {
+    pub fn take_in(&mut self, mut handle: impl FnMut(Push<'_>)) {
         let mut answered = std::mem::take(&mut self.answered);
         let (mut broken, mut lost) = (Vec::new(), VecDeque::new());
         let now = self.clock.now();
@@ -168,57 +169,31 @@ impl<T> Connections<T> {
         }
     }
 
-    fn answered(&mut self, waiting: Waiting<T>) {
-        let Waiting {
-            recipient,
-            commands,
-            asking,
-            redirects,
-            bulk,
-            values,
-            ..
-        } = waiting;
-        if let Recipient::Remote(reply) = recipient {
+    fn answered(&mut self, mut waiting: Waiting<T>) {
+        let values = std::mem::take(&mut waiting.values);
+        if let Recipient::Remote(reply) = waiting.recipient {
             let _ = reply.send(values);
             return;
         }
-        match replies(values, asking) {
-            Ok(replies) => self.deliver(recipient, Ok(replies)),
-            Err(Trouble::Lost) => self.deliver(recipient, Err(Lost)),
-            Err(Trouble::Moved(address) | Trouble::Ask(address)) if redirects >= REDIRECT_LIMIT => {
-                tracing::debug!(%address, "gave up following a slot");
-                self.refresh_topology(true);
-                self.deliver(recipient, Err(Lost));
-            }
-            Err(Trouble::Moved(address)) => {
-                self.refresh_topology(true);
-                let asking = false;
-                let waiting = self.redirected(recipient, commands, asking, redirects, bulk);
-                self.redirect(waiting, &address);
-            }
-            Err(Trouble::Ask(address)) => {
-                let asking = true;
-                let waiting = self.redirected(recipient, commands, asking, redirects, bulk);
-                self.redirect(waiting, &address);
-            }
+        let (address, asking) = match replies(values, waiting.asking) {
+            Ok(replies) => return self.deliver(waiting.recipient, Ok(replies)),
+            Err(Trouble::Later) => return self.deliver(waiting.recipient, Err(Lost)),
+            Err(Trouble::Moved(address)) => (address, false),
+            Err(Trouble::Ask(address)) => (address, true),
+        };
+        let is_given_up = waiting.redirects >= REDIRECT_LIMIT;
+        if is_given_up || !asking {
+            self.refresh_slots(true);
         }
-    }
-
-    /// A pipeline that is sent once more, to the node that its slot was found at.
-    fn redirected(
-        &self,
-        recipient: Recipient<T>,
-        commands: Vec<Command>,
-        asking: bool,
-        redirects: u8,
-        bulk: bool,
-    ) -> Waiting<T> {
-        let mut waiting = Waiting::new(recipient, commands, self.clock.now());
+        if is_given_up {
+            tracing::debug!(%address, "gave up following a slot");
+            return self.deliver(waiting.recipient, Err(Lost));
+        }
         waiting.asking = asking;
-        waiting.count *= 1 + usize::from(asking);
-        waiting.redirects = redirects + 1;
-        waiting.bulk = bulk;
-        waiting
+        waiting.count = waiting.commands.len() * (1 + usize::from(asking));
+        waiting.redirects += 1;
+        waiting.sent = self.clock.now();
+        self.redirect(waiting, &address);
     }
 
     fn redirect(&mut self, waiting: Waiting<T>, to: &str) {
@@ -245,7 +220,11 @@ impl<T> Connections<T> {
         let parts = commands
             .into_iter()
             .enumerate()
-            .flat_map(|(index, command)| single(command).into_iter().map(move |part| (index, part)))
+            .flat_map(|(index, command)| {
+                encode::single(command)
+                    .into_iter()
+                    .map(move |part| (index, part))
+            })
             .collect();
         self.next_part(Scatter {
             recipient,
@@ -292,21 +271,4 @@ fn send<T>(up: &mut Up<T>, waiting: Waiting<T>) -> (Option<T>, Option<Remote>) {
     let lost = up.send(waiting);
     let to_open = up.bulk.is_to_be_opened().then(|| up.remote.clone());
     (lost, to_open)
-}
-
-/// A command over several keys as commands over one each.
-fn single(command: Command) -> Vec<Command> {
-    match command {
-        // Their sum is what the server would have said to all of them.
-        Command::Present(keys) => keys
-            .into_iter()
-            .enumerate()
-            .map(|(index, key)| Command::Exists(vec![key; 1 << index]))
-            .collect(),
-        Command::Exists(keys) => keys
-            .into_iter()
-            .map(|key| Command::Exists(vec![key]))
-            .collect(),
-        other => vec![other],
-    }
 }

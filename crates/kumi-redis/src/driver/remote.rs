@@ -3,12 +3,11 @@
 //! Searching, setting flags, subscribing and pinging take their turn among the pipelines, on the same two
 //! connections. A remote call whose node is lost fails; it is never sent to another connection of that node.
 
-use redis::aio::ConnectionLike;
-use redis::{Cmd, Pipeline, RedisFuture, RedisResult, Value, cmd};
+use redis::{Cmd, RedisResult, Value, cmd};
 use tokio::sync::{mpsc, oneshot};
 
-use super::pipe::broken;
-use super::topology::Address;
+use super::exchange::{Exchange, broken};
+use crate::core::slots::Address;
 
 /// Remote calls that wait for the owner of the connections. Later ones wait for room.
 pub(super) const REMOTE_CALL_LIMIT: usize = 256;
@@ -33,11 +32,10 @@ pub(super) struct RemoteCall {
 
 /// A handle to a node, for tasks.
 #[derive(Clone)]
-pub(crate) struct Remote {
+pub struct Remote {
     pub(super) address: Address,
     pub(super) generation: u64,
     pub(super) remote_calls: mpsc::Sender<RemoteCall>,
-    pub(super) db: i64,
 }
 
 impl Remote {
@@ -80,9 +78,9 @@ impl Remote {
     }
 
     /// Whether both connections answer.
-    pub(crate) async fn ping(&mut self) -> RedisResult<()> {
-        self.confirmed(&cmd("PING")).await?;
-        cmd("PING").query_async::<()>(self).await
+    pub async fn answers(&mut self) -> bool {
+        let pushes = self.confirmed(&cmd("PING")).await;
+        pushes.is_ok() && self.query::<()>(&cmd("PING")).await.is_ok()
     }
 
     /// Sends a command on the connection for pushes, and waits for its confirmation.
@@ -95,29 +93,8 @@ impl Remote {
     }
 }
 
-impl ConnectionLike for Remote {
-    fn req_packed_command<'a>(&'a mut self, cmd: &'a Cmd) -> RedisFuture<'a, Value> {
-        Box::pin(async move {
-            let packed = cmd.get_packed_command();
-            let mut replies = self.send(Side::Commands, packed, 1).await?;
-            replies.pop().ok_or_else(broken)
-        })
-    }
-
-    fn req_packed_commands<'a>(
-        &'a mut self,
-        pipeline: &'a Pipeline,
-        offset: usize,
-        count: usize,
-    ) -> RedisFuture<'a, Vec<Value>> {
-        Box::pin(async move {
-            let packed = pipeline.get_packed_pipeline();
-            let mut replies = self.send(Side::Commands, packed, offset + count).await?;
-            Ok(replies.split_off(offset))
-        })
-    }
-
-    fn get_db(&self) -> i64 {
-        self.db
+impl Exchange for Remote {
+    async fn exchange(&mut self, packed: Vec<u8>, count: usize) -> RedisResult<Vec<Value>> {
+        self.send(Side::Commands, packed, count).await
     }
 }

@@ -13,9 +13,9 @@ use super::tls::Trust;
 /// Connects. Dropping the future closes what was opened.
 pub(super) async fn dial(addr: &ConnectionAddr, trust: &Trust) -> Result<Stream, Failed> {
     match addr {
-        ConnectionAddr::Tcp(host, port) => Ok(Stream::Tcp(tcp(host, *port).await?)),
+        ConnectionAddr::Tcp(host, port) => Ok(Box::new(tcp(host, *port).await?)),
         #[cfg(unix)]
-        ConnectionAddr::Unix(path) => Ok(Stream::Unix(UnixStream::connect(path).await?)),
+        ConnectionAddr::Unix(path) => Ok(Box::new(UnixStream::connect(path).await?)),
         ConnectionAddr::TcpTls { host, port, .. } => {
             trust.meet(host, tcp(host, *port).await?).await
         }

@@ -1,4 +1,4 @@
-//! Keeping nodes connected and subscribed, and following a cluster's topology.
+//! Keeping nodes connected and subscribed, and following a cluster's map of slots.
 //!
 //! A node is usable only while both its connections are. When either breaks, or a ping gets no reply, the node is
 //! dropped and connected anew, with a pause that grows; then an event says that pushes may have been missed. Bytes that arrive
@@ -17,12 +17,12 @@ use super::fleet::Up;
 use super::lane::{Arrivals, Bulk, Lane};
 use super::node::{Connected, Route};
 use super::remote::Remote;
-use super::scan::{refusal, search_refused};
+use super::scan::refusal;
 use super::state::Connection;
 use super::stream::unusable;
-use super::topology::{Address, Topology, name};
 use super::waiting::Waiting;
-use crate::error::Error;
+use crate::core::Error;
+use crate::core::slots::{Address, SlotMap, name};
 
 /// First pause before a node is connected again. It doubles up to a second.
 const RETRY_FIRST: Duration = Duration::from_millis(20);
@@ -39,60 +39,59 @@ const REFRESH_MS: u64 = 4_000;
 
 /// What a new subscription has to find out besides.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Checks {
+pub struct Checks {
     /// Whether the server permits SCAN.
-    pub(crate) scan: bool,
+    pub scan: bool,
     /// Whether events of all flags arrive, where the flags cannot be read.
-    pub(crate) events: bool,
+    pub events: bool,
 }
 
 /// All connected nodes were subscribed to one more pattern.
 #[derive(Debug)]
-pub(crate) struct Subscribed {
+pub struct Subscribed {
     /// They send the events that are needed.
-    pub(crate) told: bool,
+    pub told: bool,
     /// A node's error, if it does not permit SCAN.
-    pub(crate) search_refused: Option<String>,
+    pub search_refused: Option<String>,
     /// The patterns that a node refused, with its error.
-    pub(crate) refused: Vec<(String, String)>,
+    pub refused: Vec<(String, String)>,
 }
 
 /// The flags of all connected nodes were looked at again.
 #[derive(Debug)]
-pub(crate) struct EventsChecked {
+pub struct EventsChecked {
     /// Some had to be set.
-    pub(crate) mended: bool,
+    pub mended: bool,
     /// All that is needed is sent.
-    pub(crate) told: bool,
+    pub told: bool,
 }
 
 impl<T> Connections<T> {
     /// Connects to the server, or to all primaries of its cluster, and subscribes all of them to the patterns over keys.
     /// Also whether all of them send events.
-    pub(crate) async fn open(
+    pub async fn open(
         route: Route,
         patterns: BTreeSet<String>,
         flags: &'static str,
     ) -> Result<(Self, bool), Error> {
         let route = Arc::new(route);
         let mut first = route.open(None).await?;
-        let topology = Topology::ask(&mut first, &route.host())
-            .await
-            .map_err(|source| route.failed(None, source))?;
-        let topology = topology.unwrap_or_else(Topology::single);
-        if topology.primaries.is_empty() {
+        let slot_map = route.slot_map(&mut first).await;
+        let slot_map = slot_map.map_err(|source| route.failed(None, source))?;
+        let slot_map = slot_map.unwrap_or_else(SlotMap::single);
+        if slot_map.primaries.is_empty() {
             let source = unusable("it is part of a cluster in which no node has slots");
             return Err(route.failed(None, source));
         }
         let mut connections = Self::new(route.clone(), patterns, flags);
         let channels = connections.channels();
         let mut connected = Vec::new();
-        for address in &topology.primaries {
+        for address in &slot_map.primaries {
             let node = route.connect(name(address), &channels, flags).await?;
             connected.push((address.clone(), node));
         }
         let told = connected.iter().all(|(_, node)| node.told);
-        let _ = connections.fleet.adopt(topology);
+        let _ = connections.fleet.adopt(slot_map);
         for (address, node) in connected {
             connections.node_up(&address, node);
         }
@@ -118,7 +117,6 @@ impl<T> Connections<T> {
             address: address.clone(),
             generation,
             remote_calls: self.remote_calls.0.clone(),
-            db: self.route.info.redis_settings().db(),
         };
         self.tasks.spawn(watch_over(remote.clone()));
         let now = self.clock.now();
@@ -153,7 +151,7 @@ impl<T> Connections<T> {
         }
         self.lose_all(up);
         self.connect(address.clone(), 0);
-        self.refresh_topology(true);
+        self.refresh_slots(true);
     }
 
     /// Publishes whether all nodes are there and why one is not, if that has changed.
@@ -184,9 +182,9 @@ impl<T> Connections<T> {
     }
 
     /// Looks at all nodes, now and then: drops those with an overdue reply, and follows the cluster's map of slots.
-    pub(crate) fn look_after(&mut self) {
+    pub fn look_after(&mut self) {
         self.drop_silent_nodes();
-        self.refresh_topology(false);
+        self.refresh_slots(false);
     }
 
     /// Drops nodes with an overdue reply: all replies behind it are overdue too. A connection for large values is dropped
@@ -232,21 +230,12 @@ impl<T> Connections<T> {
                 sleep(RETRY_FIRST * 2u32.pow(failures.min(RETRY_DOUBLINGS))).await;
             }
             let result = route.connect(name(&address), &patterns, flags).await;
-            match result {
-                Ok(connected) => Report::Connected {
-                    address,
-                    attempt,
-                    version,
-                    result: Ok(Box::new(connected)),
-                    failures,
-                },
-                Err(error) => Report::Connected {
-                    address,
-                    attempt,
-                    version,
-                    result: Err(error),
-                    failures: failures + 1,
-                },
+            Report::Connected {
+                address,
+                attempt,
+                version,
+                failures: failures + u32::from(result.is_err()),
+                result: result.map(Box::new),
             }
         });
     }
@@ -266,7 +255,7 @@ impl<T> Connections<T> {
             } => {
                 self.report_trouble(&address, &error);
                 self.connect(address, failures);
-                self.refresh_topology(true);
+                self.refresh_slots(true);
             }
             Report::Connected {
                 address,
@@ -309,10 +298,10 @@ impl<T> Connections<T> {
                 generation,
                 pipe,
             } => self.bulk_opened(&address, generation, pipe),
-            Report::Topology(topology) => {
+            Report::SlotMap(slot_map) => {
                 self.is_refreshing = false;
-                let Some(topology) = topology else { return };
-                let (missing, dropped) = self.fleet.adopt(topology);
+                let Some(slot_map) = slot_map else { return };
+                let (missing, dropped) = self.fleet.adopt(slot_map);
                 for up in dropped.into_iter().filter_map(|node| node.up) {
                     self.lose_all(up);
                 }
@@ -360,7 +349,7 @@ impl<T> Connections<T> {
     ///
     /// A pattern that is in the set already is subscribed to all the same: the confirmation of an earlier caller may be
     /// outstanding, and may be an error, which each caller has to get.
-    pub(crate) fn subscribe(
+    pub fn subscribe(
         &mut self,
         globs: Vec<String>,
         checks: Checks,
@@ -379,7 +368,7 @@ impl<T> Connections<T> {
             };
             for remote in &mut remotes {
                 if checks.scan && subscribed.search_refused.is_none() {
-                    subscribed.search_refused = search_refused(remote).await;
+                    subscribed.search_refused = remote.search_refused().await;
                 }
                 let events = ensure_events(remote, flags).await;
                 if checks.events && events == Events::Unknown {
@@ -396,7 +385,8 @@ impl<T> Connections<T> {
         }
     }
 
-    pub(crate) fn unsubscribe(&mut self, glob: &str) {
+    /// Unsubscribes all nodes from a pattern over keys.
+    pub fn unsubscribe(&mut self, glob: &str) {
         self.patterns.remove(glob);
         let channel = format!("{}{glob}", self.route.channel_prefix());
         // Sent here and now, so that a later subscription to the same pattern comes after it.
@@ -406,7 +396,7 @@ impl<T> Connections<T> {
     }
 
     /// Checks that all nodes still send the events that are needed, and sets their flags if not.
-    pub(crate) fn check_events(&self) -> impl Future<Output = EventsChecked> + Send + use<T> {
+    pub fn check_events(&self) -> impl Future<Output = EventsChecked> + Send + use<T> {
         let (mut remotes, flags) = (self.fleet.remotes(), self.flags);
         let route = self.route.clone();
         async move {
@@ -432,7 +422,7 @@ impl<T> Connections<T> {
     }
 
     /// Reads the cluster's map of slots: at once when something is wrong, else now and then.
-    pub(super) fn refresh_topology(&mut self, wrong: bool) {
+    pub(super) fn refresh_slots(&mut self, wrong: bool) {
         let now = self.clock.now();
         let due = wrong || !self.fleet.all_up() || now.since(self.refreshed_at) >= REFRESH_MS;
         if !self.fleet.is_cluster() || self.is_refreshing || !due {
@@ -447,23 +437,23 @@ impl<T> Connections<T> {
                 sleep(Duration::from_millis(50)).await;
             }
             // A node that was taken out of the cluster still answers, with a map of nothing.
-            let names_nodes = |topology: &Topology| !topology.primaries.is_empty();
+            let names_nodes = |slot_map: &SlotMap| !slot_map.primaries.is_empty();
             for mut remote in known {
-                let asked = Topology::ask(&mut remote, &route.host()).await;
-                if let Some(topology) = asked.ok().flatten().filter(names_nodes) {
-                    return Report::Topology(Some(topology));
+                let asked = route.slot_map(&mut remote).await;
+                if let Some(slot_map) = asked.ok().flatten().filter(names_nodes) {
+                    return Report::SlotMap(Some(slot_map));
                 }
             }
             for address in addresses.iter().map(Some).chain([None]) {
                 let Ok(mut line) = route.open(address.and_then(name)).await else {
                     continue;
                 };
-                let asked = Topology::ask(&mut line, &route.host()).await;
-                if let Some(topology) = asked.ok().flatten().filter(names_nodes) {
-                    return Report::Topology(Some(topology));
+                let asked = route.slot_map(&mut line).await;
+                if let Some(slot_map) = asked.ok().flatten().filter(names_nodes) {
+                    return Report::SlotMap(Some(slot_map));
                 }
             }
-            Report::Topology(None)
+            Report::SlotMap(None)
         });
     }
 }
@@ -482,7 +472,7 @@ async fn still_told(route: &Route, remote: &mut Remote, flags: &str) -> bool {
 async fn watch_over(mut remote: Remote) -> Report {
     loop {
         sleep(PING_EVERY).await;
-        if !matches!(timeout(PING_PATIENCE, remote.ping()).await, Ok(Ok(()))) {
+        if !matches!(timeout(PING_PATIENCE, remote.answers()).await, Ok(true)) {
             return Report::Silent {
                 address: remote.address,
                 generation: remote.generation,

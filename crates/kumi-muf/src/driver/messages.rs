@@ -1,13 +1,13 @@
-//! What the handles of a unit ask of its engine, and what the engine's own tasks report. Plain messages.
+//! What the handles of a unit ask of its driver, and what the driver's own tasks report. Plain messages.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use kumi_redis::{EventsChecked, Subscribed};
 use tokio::sync::{mpsc, oneshot};
 
 use super::taps::TapId;
-use crate::connection::{EventsChecked, Subscribed};
 use crate::core::{
     BackendCounters, CallError, Command, Gathered, KeepEvent, KeepPattern, OwnedId, Pattern,
     Replies, SearchStep, SearchToken, ServiceId, Target, Token, WatchId,
@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::handler::AnyHandler;
 use crate::traffic::Traffic;
 
-/// A number that a handle gives its call, so that it can take it back before the engine has seen it.
+/// A number that a handle gives its call, so that it can take it back before the driver has seen it.
 pub(crate) type Ticket = u64;
 
 /// A call to be made.
@@ -168,7 +168,7 @@ pub(super) enum Recipient {
     Handle(oneshot::Sender<Replies>),
 }
 
-/// What one of the engine's tasks found out.
+/// What one of the driver's tasks found out.
 pub(super) enum Report {
     /// All connected nodes were subscribed to these patterns, or refused some.
     Subscribed {

@@ -1,0 +1,39 @@
+//! A connected socket of any kind: TCP, Unix, and TLS where it is built in; and why there is none.
+
+use std::io;
+
+use redis::{ErrorKind, RedisError};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+/// A connected socket of any kind.
+pub(super) type Stream = Box<dyn Socket>;
+
+/// What a socket can do.
+pub(super) trait Socket: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Socket for S {}
+
+/// Why there is no connection.
+pub(super) enum Failed {
+    /// The server's certificate is not trusted, for this reason.
+    #[cfg(feature = "tls")]
+    Certificate(String),
+    Other(RedisError),
+}
+
+impl From<RedisError> for Failed {
+    fn from(error: RedisError) -> Self {
+        Self::Other(error)
+    }
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Self {
+        Self::Other(error.into())
+    }
+}
+
+/// An address, or what was given with it, is of no use.
+pub(super) fn unusable(why: &'static str) -> RedisError {
+    (ErrorKind::InvalidClientConfig, why).into()
+}
