@@ -3,6 +3,7 @@
 //! Imports nothing else of this crate.
 
 pub(crate) mod bits;
+pub(crate) mod clock;
 pub mod crc64;
 pub(crate) mod error;
 pub(crate) mod extended;

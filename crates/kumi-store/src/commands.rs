@@ -11,10 +11,10 @@ mod server;
 mod tests;
 mod typed;
 
+use crate::base::clock::Now;
 use crate::base::seeds::Seeds;
 use crate::config::Config;
 use crate::engine::command::Command;
-use crate::engine::host::Now;
 use crate::engine::store::Store;
 
 /// Every row there is.

@@ -4,12 +4,4 @@
 
 pub(crate) mod keyspace;
 pub(crate) mod propagation;
-#[cfg_attr(
-    not(test),
-    allow(
-        dead_code,
-        unused_imports,
-        reason = "parts of it are for files, which are not there yet"
-    )
-)]
 pub(crate) mod rdb;

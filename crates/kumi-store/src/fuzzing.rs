@@ -1,5 +1,6 @@
 //! What the fuzz targets call directly. Not part of the public API: nothing here is stable.
 
+use crate::base::clock::Now;
 use crate::base::lzf;
 use crate::base::seeds::Seeds;
 use crate::config::Config;
@@ -7,7 +8,6 @@ use crate::data::rdb;
 use crate::data::rdb::{
     Compression, RdbError, Reader, Type, Visitor, Writer, decode, write_stream,
 };
-use crate::engine::host::Now;
 use crate::engine::store::Store;
 use crate::types::list::{List, ListLimits, Side};
 use crate::types::packed::{Elem, Packed, PackedList};

@@ -20,12 +20,9 @@ mod reference;
 mod support;
 #[cfg(test)]
 mod testing;
-#[allow(
-    dead_code,
-    reason = "some methods of the structures are for tests and fuzz targets alone"
-)]
 mod types;
 
+pub use base::clock::{Now, TurnTimes};
 #[doc(hidden)]
 pub use base::crc64;
 pub use base::error::CommandError;
@@ -37,13 +34,11 @@ pub use commands::docs::{command_names, commands_markdown};
 pub use config::Config;
 pub use data::keyspace::{Garbage, Piece};
 pub use data::propagation::Writes;
-pub use engine::host::{
-    ApplyError, Host, HostFacts, LogFacts, Now, RewriteStart, TurnTimes, WriteKeys,
-};
+pub use engine::host::{ApplyError, Host, HostFacts, LogFacts, RewriteStart, WriteKeys};
 pub use engine::output::Outputs;
-pub use engine::session::{InputUse, Peer};
+pub use engine::session::{InputUse, LogProgress, Peer};
 pub use engine::store::batch::MAX_BATCH_REQUESTS;
 pub use engine::store::{
-    Effect, Flow, LoadError, Loaded, LogProgress, ReplayError, RunningCommand, ShutdownRequest,
-    SnapshotEncoder, SnapshotError, SnapshotPurpose, SnapshotSink, Store,
+    Effect, Flow, LoadError, Loaded, ReplayError, RunningCommand, ShutdownRequest, SnapshotEncoder,
+    SnapshotError, SnapshotPurpose, SnapshotSink, Store,
 };

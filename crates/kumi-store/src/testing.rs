@@ -2,14 +2,17 @@
 
 pub(crate) mod json;
 
+use crate::base::clock::Now;
 use crate::base::ids::SessionKey;
 use crate::base::seeds::Seeds;
 use crate::config::{Config, Origin};
 use crate::data::keyspace::Piece;
-use crate::engine::host::{ApplyError, Host, HostFacts, Now, WriteKeys};
+use crate::engine::host::{ApplyError, Host, HostFacts, WriteKeys};
 use crate::engine::output::Outputs;
 use crate::engine::session::Peer;
-use crate::engine::store::{Effect, Flow, SnapshotEncoder, SnapshotPurpose, SnapshotSink, Store};
+use crate::engine::store::{
+    Effect, Flow, Loaded, SnapshotEncoder, SnapshotPurpose, SnapshotSink, Store,
+};
 use kumi_resp::{Batch, Decoder, Limits, OwnedArgs, Step};
 use std::collections::VecDeque;
 use std::io;
@@ -458,6 +461,15 @@ pub(crate) fn events(received: &str) -> Vec<String> {
         }
     };
     lines.chunks(9).map(event).collect()
+}
+
+/// Loads the bytes of a file; what the log would say.
+pub(crate) fn load(bytes: &[u8]) -> Result<(Lab, Loaded), String> {
+    let mut lab = Lab::new();
+    let loaded = lab.store.load_rdb(bytes, |_| {});
+    loaded
+        .map(|loaded| (lab, loaded))
+        .map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

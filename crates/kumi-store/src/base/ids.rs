@@ -1,4 +1,4 @@
-//! Ids of sessions, which data and configuration refer to without knowing what a session is.
+//! Ids of sessions, users and commands, for what refers to them without knowing what they are.
 
 /// A handle on a session. It goes stale when the session ends: later use finds nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -21,4 +21,19 @@ impl SessionKey {
 pub(crate) enum Class {
     Normal,
     Pubsub,
+}
+
+/// Position of a row in the index; statistics are kept under it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct CommandId(pub(crate) u16);
+
+/// A user's place in the list of users.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct UserId(pub(crate) u32);
+
+impl UserId {
+    /// The user every connection begins with.
+    pub(crate) const DEFAULT: Self = Self(0);
+    /// No user's: of a session whose user was deleted. It may do nothing.
+    pub(crate) const DELETED: Self = Self(u32::MAX);
 }

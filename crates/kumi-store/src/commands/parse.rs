@@ -1,9 +1,9 @@
 //! Arguments as numbers, with the errors clients expect.
 
+use crate::base::clock::Now;
 use crate::base::error::CommandError;
 use crate::base::extended::Extended;
 use crate::base::number;
-use crate::engine::host::Now;
 
 pub(super) fn integer(arg: &[u8]) -> Result<i64, CommandError> {
     number::parse_i64(arg).ok_or(CommandError::NOT_INTEGER)

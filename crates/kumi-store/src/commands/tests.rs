@@ -2,4 +2,5 @@
 
 mod extremes;
 mod limits;
+mod redaction;
 mod transcript;

@@ -12,6 +12,7 @@ mod deadlines;
 mod door;
 mod entry;
 mod eviction;
+mod figures;
 mod hints;
 mod load;
 mod prefetch;
@@ -33,6 +34,7 @@ pub(crate) use compaction::{Relocated, Walk};
 pub(crate) use door::{Expiry, Keys, Look, When};
 pub(crate) use entry::Entry;
 pub(crate) use eviction::EvictionRule;
+pub(crate) use figures::Figures;
 pub(crate) use load::{LoadBatch, LoadedKey};
 pub(crate) use snapshot::FrozenDb;
 pub use snapshot::Piece;
@@ -289,7 +291,7 @@ pub(crate) struct Keyspace {
     /// DEBUG SET-ACTIVE-EXPIRE.
     pub(crate) active_expiry: bool,
     /// CLIENT PAUSE: expired keys are hidden but stay until the pause ends.
-    pub(crate) expiry_frozen: bool,
+    pub(crate) expiry_paused: bool,
     /// A data set is being loaded: nothing expires, and no deadline counts as passed.
     pub(crate) loading: bool,
     /// `lazyfree-lazy-expire`: the record of an expired key is UNLINK instead of DEL.
@@ -336,7 +338,7 @@ impl Keyspace {
             dirty: 0,
             stats: KeyspaceStats::default(),
             active_expiry: true,
-            expiry_frozen: false,
+            expiry_paused: false,
             loading: false,
             lazy_expire: false,
             garbage: Vec::new(),
@@ -601,7 +603,7 @@ impl Keyspace {
 
     /// The earliest deadline at which active expiry has work.
     pub(crate) fn next_deadline(&self) -> Option<u64> {
-        if !self.active_expiry || self.expiry_frozen || self.loading {
+        if !self.active_expiry || self.expiry_paused || self.loading {
             return None;
         }
         self.first_deadlines.first().map(|&(deadline, _)| deadline)
@@ -609,7 +611,7 @@ impl Keyspace {
 
     /// Removes a batch of due keys in deadline order; says how many were looked at.
     pub(crate) fn expire_batch(&mut self, now_ms: u64) -> usize {
-        if !self.active_expiry || self.expiry_frozen || self.loading {
+        if !self.active_expiry || self.expiry_paused || self.loading {
             return 0;
         }
         let Some((db, until_ms)) = self.earliest_due(now_ms) else {

@@ -24,6 +24,7 @@ pub(crate) use log::{AclLog, Context, Entry, Reason};
 pub(crate) use rules::merge_selectors;
 pub(crate) use user::{Selector, User, hex};
 
+use crate::base::ids::UserId;
 use crate::engine::command::CommandIndex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -52,17 +53,6 @@ pub(crate) const CATEGORIES: [&str; 21] = [
     "transaction",
     "scripting",
 ];
-
-/// A user's place in [`Acl`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct UserId(u32);
-
-impl UserId {
-    /// The user every connection begins with.
-    pub(crate) const DEFAULT: Self = Self(0);
-    /// No user's: of a session whose user was deleted. It may do nothing.
-    pub(crate) const DELETED: Self = Self(u32::MAX);
-}
 
 /// All users.
 #[derive(Debug)]

@@ -5,6 +5,7 @@
 //! the case-insensitive index over them.
 
 use crate::base::error::{CommandError, CommandResult};
+use crate::base::ids::CommandId;
 use crate::engine::acl;
 use crate::engine::key_spec::KeySpec;
 use crate::engine::store::ctx::Ctx;
@@ -50,6 +51,13 @@ pub(crate) mod flag {
     pub(crate) const ASKING: u32 = 1 << 22;
     /// It has keys, but a request may have none.
     pub(crate) const NO_MANDATORY_KEYS: u32 = 1 << 23;
+
+    /// Not shown: runs the commands of a transaction, and is refused, held or counted for what they do.
+    pub(crate) const RUNS_QUEUED: u32 = 1 << 25;
+    /// Not shown: refused like a write while the disk fails, so that a health check notices.
+    pub(crate) const REFUSED_WITH_WRITES: u32 = 1 << 26;
+    /// Not shown: of a container after whose subcommands CLIENT CACHING still counts.
+    pub(crate) const KEEPS_CACHING: u32 = 1 << 27;
 
     /// Wire names, in the order COMMAND INFO prints them.
     pub(crate) const NAMES: [(u32, &str); 19] = [
@@ -157,6 +165,27 @@ impl Group {
 
 pub(crate) type Run = fn(&mut Ctx<'_>, Args<'_>) -> CommandResult;
 
+/// Whether the argument at a position is kept from MONITOR and SLOWLOG.
+pub(crate) type Hides = fn(Args<'_>, usize) -> bool;
+
+/// What argument 1 of a command that runs a script is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Script {
+    Source,
+    Sha,
+    Function,
+}
+
+/// Which arguments are channels that the ACL has to allow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Channels {
+    None,
+    First,
+    All,
+    /// All, as patterns.
+    Patterns,
+}
+
 /// One row of the command table.
 #[derive(Debug)]
 pub(crate) struct Command {
@@ -167,6 +196,13 @@ pub(crate) struct Command {
     pub(crate) flags: u32,
     pub(crate) categories: u32,
     pub(crate) keys: &'static [KeySpec],
+    /// The position from which on STORE and STOREDIST name destinations, each of which the ACL has to allow. A spec finds
+    /// the first of them only.
+    pub(crate) destinations: Option<usize>,
+    pub(crate) channels: Channels,
+    /// Of a command that runs a script, whose declared flags count in the place of the row's.
+    pub(crate) script: Option<Script>,
+    pub(crate) hides: Option<Hides>,
     pub(crate) group: Group,
     pub(crate) since: &'static str,
     pub(crate) complexity: &'static str,
@@ -189,6 +225,10 @@ impl Command {
         flags: 0,
         categories: 0,
         keys: &[],
+        destinations: None,
+        channels: Channels::None,
+        script: None,
+        hides: None,
         group: Group::Server,
         since: "1.0.0",
         complexity: "O(1)",
@@ -255,10 +295,6 @@ impl Command {
 fn container(_: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
     Err(CommandError::SYNTAX)
 }
-
-/// Position of a row in the index; statistics are kept under it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct CommandId(pub(crate) u16);
 
 /// A row with its place in the index.
 #[derive(Debug)]

@@ -4,6 +4,7 @@
 //! outside world (CONFIG SET of a port, INFO's memory figures, DEBUG SLEEP) reach it through this
 //! trait; everything else that should happen outside is an [`Effect`](crate::engine::store::Effect).
 
+use crate::base::clock::Now;
 use crate::config::Config;
 use crate::engine::output::Outputs;
 use crate::engine::store::{SnapshotEncoder, SnapshotPurpose, SnapshotSink, Store};
@@ -13,24 +14,6 @@ use std::time::Duration;
 /// Writes all keys to a sink, and calls the function after each of them. An error of either ends it.
 pub type WriteKeys<'a> =
     dyn FnMut(&mut dyn io::Write, &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> + 'a;
-
-/// A reading of the clocks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Now {
-    /// Wall clock, microseconds since the Unix epoch.
-    pub unix_us: u64,
-    /// A clock that never steps, nanoseconds since any fixed point: durations come from it.
-    pub mono_ns: u64,
-}
-
-impl Now {
-    /// Wall clock in milliseconds, the unit of deadlines.
-    #[inline]
-    #[must_use]
-    pub fn unix_ms(self) -> u64 {
-        self.unix_us / 1000
-    }
-}
 
 /// A directive the host could not put into effect; the change is rolled back.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,17 +112,6 @@ pub enum RewriteStart {
     Started,
     /// It begins when a running save has ended.
     Scheduled,
-}
-
-/// The times of one turn of the event loop, a turn being what happens between two waits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TurnTimes {
-    /// The whole turn, in nanoseconds.
-    pub busy_ns: u64,
-    /// Of it, writing to the append-only file, in nanoseconds.
-    pub log_ns: u64,
-    /// Of it, periodic work, in nanoseconds.
-    pub cron_ns: u64,
 }
 
 /// The world outside the engine.
@@ -291,6 +263,12 @@ pub trait Host {
 
     /// Lets other sessions be answered while a long command runs; they get BUSY. Returns false
     /// when the server is asked to stop, so that the command can end early.
+    ///
+    /// The engine hands itself over here, and in [`Host::reload_log`], because there is one thread: the sockets are the
+    /// host's, the sessions and their output are the engine's, and nobody else could execute what a socket brings while
+    /// a command is running. The host may call what it calls between two commands: `execute`, `connect`,
+    /// `disconnect`, `written` and the like. The engine has noted that it is busy, so that commands which could touch
+    /// the running one's data are refused.
     fn serve_others(&mut self, store: &mut Store, outputs: &mut Outputs) -> bool;
 
     /// Whether the server cannot go on, so that a command that is asked to stop ends even if it has written.

@@ -4,7 +4,6 @@
 //! keyword) and how to go on from there (a range with a step, or a count that is an argument
 //! itself). COMMAND, ACL rules, client tracking and the prefetch of a batch read the same specs.
 
-use crate::engine::command::Command;
 use kumi_resp::Args;
 
 /// What happens to the keys of a spec, as COMMAND INFO names it.
@@ -89,23 +88,8 @@ pub(crate) struct KeySpec {
     pub(crate) notes: Option<&'static str>,
     pub(crate) begin: Begin,
     pub(crate) find: Find,
-}
-
-/// Whether all operations of a BITFIELD are GET. A request with an error counts as one that writes.
-fn bitfield_only_reads(request: Args<'_>) -> bool {
-    let mut at = 2;
-    while let Some(word) = request.get(at) {
-        let left = request.len() - at - 1;
-        let is = |name: &[u8]| word.eq_ignore_ascii_case(name);
-        at += if is(b"GET") && left >= 2 {
-            3
-        } else if is(b"OVERFLOW") && left >= 1 {
-            2
-        } else {
-            return false;
-        };
-    }
-    true
+    /// What a request does to the keys, if its options decide it.
+    pub(crate) varying: Option<fn(Args<'_>) -> u16>,
 }
 
 impl KeySpec {
@@ -130,6 +114,7 @@ impl KeySpec {
                 step,
                 limit: 0,
             },
+            varying: None,
         }
     }
 
@@ -144,6 +129,7 @@ impl KeySpec {
                 first: 1,
                 step: 1,
             },
+            varying: None,
         }
     }
 
@@ -154,6 +140,7 @@ impl KeySpec {
             notes: None,
             begin: Begin::Unknown,
             find,
+            varying: None,
         }
     }
 
@@ -178,24 +165,18 @@ impl KeySpec {
         self.flags & key::NOT_KEY == 0
     }
 
-    /// What a request does to the keys of the spec. The options of SET and BITFIELD decide it.
-    pub(crate) fn flags_in(&self, row: &Command, request: Args<'_>) -> u16 {
-        if self.flags & key::VARIABLE_FLAGS == 0 {
-            return self.flags;
+    /// The same keys, with flags that follow from the request.
+    pub(crate) const fn varying(self, flags: fn(Args<'_>) -> u16) -> Self {
+        Self {
+            flags: self.flags | key::VARIABLE_FLAGS,
+            varying: Some(flags),
+            ..self
         }
-        match row.name {
-            "set" => {
-                let mut options = request.iter().skip(3);
-                if options.any(|option| option.eq_ignore_ascii_case(b"GET")) {
-                    key::RW | key::ACCESS | key::UPDATE
-                } else {
-                    key::OW | key::UPDATE
-                }
-            }
-            "bitfield" if bitfield_only_reads(request) => key::RO | key::ACCESS,
-            "bitfield" => key::RW | key::ACCESS | key::UPDATE,
-            _ => self.flags,
-        }
+    }
+
+    /// What a request does to the keys of the spec.
+    pub(crate) fn flags_in(&self, request: Args<'_>) -> u16 {
+        self.varying.map_or(self.flags, |flags| flags(request))
     }
 
     /// The position of the only key, if the spec names one by its index.

@@ -1,6 +1,6 @@
 //! LATENCY's event history: spikes above `latency-monitor-threshold`, one sample per second.
 
-use crate::engine::host::Now;
+use crate::base::clock::Now;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Samples kept per event.

@@ -2,18 +2,20 @@
 //!
 //! Sockets and output buffers are the front's; `output.rs` has the latter.
 
+mod planned;
 mod reply_buffer;
+mod wait;
 
+use crate::base::ids::CommandId;
+use crate::base::ids::UserId;
 use crate::base::ids::{Class, SessionKey};
-use crate::engine::acl::UserId;
-use crate::engine::command::CommandId;
-use crate::engine::store::LogWait;
-use crate::engine::store::batch::Resolved;
-use crate::engine::store::waiting::KeyWait;
 use kumi_resp::{OwnedArgs, Protocol};
+pub(crate) use planned::{PackedName, Resolved};
 pub(crate) use reply_buffer::{ReplyBuffer, ResizePolicy};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+pub use wait::LogProgress;
+pub(crate) use wait::{AofWait, KeyWait};
 
 /// What the front knows of a new client.
 #[derive(Clone, Debug, Default)]
@@ -53,7 +55,7 @@ pub(crate) enum BlockedOn {
     /// WAIT: for replicas that do not exist yet, so until the timeout.
     Replicas,
     /// WAITAOF: until the append-only file is synced as far as the session has written.
-    Log(LogWait),
+    Aof(AofWait),
     /// CLIENT PAUSE: the command runs when the pause ends.
     Pause(OwnedArgs),
     /// A blocking command: it is executed again when one of its keys is ready.

@@ -1,10 +1,10 @@
 //! Counters that INFO, LATENCY HISTOGRAM and CONFIG RESETSTAT read and reset.
 
+use crate::base::clock::TurnTimes;
 use crate::base::error::CommandError;
 use crate::base::histogram::Histogram;
+use crate::base::ids::CommandId;
 use crate::data::keyspace::Relocated;
-use crate::engine::command::CommandId;
-use crate::engine::host::TurnTimes;
 use std::collections::BTreeMap;
 
 /// What is known of one command.

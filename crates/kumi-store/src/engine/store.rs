@@ -17,19 +17,21 @@
 //! and carry them out; call `poll` when `next_deadline` is reached. Nothing here blocks, reads a
 //! clock or keeps state outside the store.
 
+mod aof;
 pub(crate) mod batch;
 mod clients;
 pub(crate) mod compaction;
 mod cron;
 pub(crate) mod ctx;
+mod databases;
 pub(crate) mod delivery;
 mod dispatch;
 mod eviction;
 pub(crate) mod loading;
-mod log;
 pub(crate) mod parts;
 mod permission;
 mod persistence;
+pub(crate) mod report;
 mod running;
 mod saves;
 mod snapshot;
@@ -37,6 +39,7 @@ mod telemetry;
 mod tracking;
 pub(crate) mod waiting;
 
+use crate::base::clock::{Now, TurnTimes};
 use crate::base::ids::SessionKey;
 use crate::base::seeds::Seeds;
 use crate::config::Config;
@@ -44,11 +47,10 @@ use crate::data::keyspace::{DataLimits, Garbage, Keyspace};
 use crate::data::propagation::Writes;
 use crate::engine::acl::Acl;
 use crate::engine::command::{Command, CommandIndex};
-use crate::engine::host::{Now, TurnTimes};
 use crate::engine::output::Outputs;
 use crate::engine::pubsub::Pubsub;
 use crate::engine::script::Scripts;
-use crate::engine::session::{InputUse, Peer};
+use crate::engine::session::{InputUse, LogProgress, Peer};
 use batch::Planned;
 pub(crate) use clients::{Clients, Pause};
 use compaction::Compaction;
@@ -57,8 +59,6 @@ use eviction::Eviction;
 use kumi_resp::{Limits, ProtocolError, encode};
 use loading::Loading;
 pub use loading::ReplayError;
-pub use log::LogProgress;
-pub(crate) use log::LogWait;
 pub use persistence::{LoadError, Loaded};
 pub use running::RunningCommand;
 use saves::Saves;
@@ -152,7 +152,7 @@ pub struct Store {
     /// How far the writes are in the append-only file.
     pub(crate) log: LogProgress,
     /// The append-only file cannot be written: writes are refused with this reason.
-    pub(crate) log_error: Option<Box<str>>,
+    pub(crate) aof_error: Option<Box<str>>,
     effects: Vec<Effect>,
     running_command: RunningCommand,
     /// Memory of the front's output buffers when a command last ended.
@@ -192,7 +192,7 @@ impl Store {
             snapshot: None,
             loading: None,
             log: LogProgress::default(),
-            log_error: None,
+            aof_error: None,
             effects: Vec::new(),
             running_command: RunningCommand::new(&index),
             output_bytes: 0,

@@ -4,7 +4,6 @@
 //! The stored form follows size. The name OBJECT ENCODING shows follows Redis's limits and is kept
 //! beside it: a hash with one long value is `hashtable` by name and packed by form.
 
-use super::packed::elem::Text;
 use super::packed::{Elem, Packed, PackedView};
 use super::pages::Seed;
 use super::sample::{Selection, draw_distinct, is_sparse};
@@ -364,11 +363,6 @@ impl Slices for Hash {
             Form::Table(table) => table.drop_piece(),
         }
     }
-}
-
-/// The texts of a pair.
-pub(crate) fn texts<'a>((field, value): (Elem<'a>, Elem<'a>)) -> (Text<'a>, Text<'a>) {
-    (field.text(), value.text())
 }
 
 const _: () = super::assert_send::<Hash>();

@@ -30,10 +30,6 @@ impl<'a> IntView<'a> {
         self.values().len() / self.width().max(1)
     }
 
-    pub(crate) fn is_empty(self) -> bool {
-        self.len() == 0
-    }
-
     /// The integer with this index, in ascending order.
     #[inline]
     pub(crate) fn get(self, index: usize) -> Option<i64> {

@@ -59,27 +59,6 @@ impl<'a, const TWO_WAY: bool> View<'a, TWO_WAY> {
         View(bytes)
     }
 
-    /// Looks at bytes from elsewhere if they are exactly what a block with these elements would be.
-    pub(crate) fn check(bytes: &'a [u8]) -> Option<Self> {
-        let view = View(bytes);
-        if bytes.is_empty() {
-            return Some(view);
-        }
-        let mut again = Block::<TWO_WAY>::new();
-        again.begin();
-        let (mut at, mut len) = (HEADER, 0);
-        while at < bytes.len() {
-            let (elem, _) = decode(bytes.get(at..)?)?;
-            if Elem::parse(&elem.text()) != elem || len == Block::<TWO_WAY>::MAX_LEN {
-                return None;
-            }
-            again.push_back(elem);
-            at += view.step(at)?;
-            len += 1;
-        }
-        (again.bytes == bytes).then_some(view)
-    }
-
     /// The bytes of the block.
     pub(crate) fn bytes(self) -> &'a [u8] {
         self.0
@@ -219,15 +198,6 @@ impl<'a> View<'a, true> {
         let (size, back) = read_back(self.0.get(HEADER..pos.0)?)?;
         let at = pos.0.checked_sub(size + back)?;
         (at >= HEADER).then_some(Pos(at))
-    }
-
-    /// The elements before a position, the nearest first.
-    pub(crate) fn iter_back(self, from: Pos) -> impl Iterator<Item = Elem<'a>> {
-        let mut pos = from;
-        std::iter::from_fn(move || {
-            pos = self.prev(pos)?;
-            self.at(pos)
-        })
     }
 }
 
@@ -402,11 +372,6 @@ impl<const TWO_WAY: bool> Block<TWO_WAY> {
         self.bytes.extend_from_slice(tail);
         self.remember_extra(at..at + tail.len());
         self.change_len(count as isize);
-    }
-
-    /// Removes all elements and keeps the capacity.
-    pub(crate) fn clear(&mut self) {
-        self.bytes.clear();
     }
 
     /// Makes room for this many bytes in all.

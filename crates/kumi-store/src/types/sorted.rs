@@ -59,10 +59,6 @@ impl<K: Copy + Ord, V: Copy> Sorted<K, V> {
         self.len
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// How many arrays there are: a measure of what a drop costs.
     pub(crate) fn pieces(&self) -> usize {
         match &self.chunks {
@@ -341,7 +337,7 @@ mod tests {
                 assert_eq!(sorted.remove(key), model.remove(&key));
             }
             assert!(
-                sorted.is_empty()
+                sorted.len() == 0
                     && matches!(&sorted.chunks, Chunks::One(one) if one.capacity() == 0)
             );
         }

@@ -4,13 +4,16 @@ use crate::base::error::{CommandError, CommandResult};
 use crate::base::number;
 use crate::commands::help;
 use crate::engine::acl::{CATEGORIES, Selector, User};
-use crate::engine::command::{Command, Indexed, flag};
+use crate::engine::command::{Command, Hides, Indexed, flag};
 use crate::engine::reply::Reply;
 use crate::engine::store::ctx::Ctx;
 use kumi_resp::Args;
 
 const ADMIN: u32 = flag::ADMIN | flag::NOSCRIPT | flag::LOADING | flag::STALE;
 const OPEN: u32 = flag::NOSCRIPT | flag::LOADING | flag::STALE;
+
+/// Names of users and their rules are kept from logs.
+const HIDES_USER: Option<Hides> = Some(|_, position| position >= 2);
 
 pub(in crate::commands) const COMMANDS: &[Command] = &[Command {
     name: "acl",
@@ -42,6 +45,7 @@ const ACL: &[Command] = &[
     Command {
         name: "deluser",
         arity: -3,
+        hides: HIDES_USER,
         complexity: "O(1) amortized time considering the typical user.",
         summary: "Deletes users, and closes their connections.",
         usage: "username [username ...]",
@@ -72,6 +76,7 @@ const ACL: &[Command] = &[
     Command {
         name: "getuser",
         arity: 3,
+        hides: HIDES_USER,
         complexity: "O(N). Where N is the number of password, command and pattern rules that the user has.",
         summary: "Shows a user's rules.",
         usage: "username",
@@ -115,6 +120,7 @@ const ACL: &[Command] = &[
     Command {
         name: "setuser",
         arity: -3,
+        hides: HIDES_USER,
         complexity: "O(N). Where N is the number of rules provided.",
         summary: "Creates or changes a user.",
         usage: "username [rule [rule ...]]",

@@ -3,9 +3,9 @@
 mod tracking;
 
 use crate::base::error::{CommandError, CommandResult};
+use crate::base::ids::UserId;
 use crate::base::ids::{Class, SessionKey};
 use crate::commands::{help, parse};
-use crate::engine::acl::UserId;
 use crate::engine::command::{Command, CommandIndex, Group, category, flag};
 use crate::engine::output::Outputs;
 use crate::engine::session::{BlockedOn, CacheTracking, ReplyMode, Session};
@@ -20,6 +20,7 @@ const ADMIN: u32 = flag::ADMIN | OWN;
 pub(in crate::commands) const COMMANDS: &[Command] = &[Command {
     name: "client",
     arity: -2,
+    flags: flag::KEEPS_CACHING,
     group: Group::Connection,
     since: "2.4.0",
     complexity: "Depends on subcommand.",
@@ -459,7 +460,7 @@ fn pause(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         until_ns,
         writes_only,
     });
-    ctx.shard().expiry_frozen = true;
+    ctx.pause_expiry();
     ctx.reply.ok();
     Ok(())
 }

@@ -5,8 +5,7 @@
 
 use crate::base::error::{CommandError, CommandResult};
 use crate::commands::help;
-use crate::config::{ConfigError, Origin};
-use crate::data::keyspace::KeyspaceStats;
+use crate::config::{Config, ConfigError, Origin};
 use crate::engine::command::{Command, flag};
 use crate::engine::store::ctx::Ctx;
 use kumi_resp::Args;
@@ -41,6 +40,7 @@ const SUBCOMMANDS: &[Command] = &[
     Command {
         name: "set",
         arity: -4,
+        hides: Some(is_sensitive_value),
         complexity: "O(N) when N is the number of configuration parameters provided",
         summary: "Sets directives, all of them or none.",
         flags: SUB.flags | flag::CHANGES_INPUT,
@@ -86,6 +86,11 @@ fn get(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 
 /// Directives that say where the data is that is being loaded.
 const NOT_WHILE_LOADING: [&[u8]; 2] = [b"appendonly", b"dir"];
+
+/// Whether an argument is the value of a directive that holds a secret.
+fn is_sensitive_value(args: Args<'_>, position: usize) -> bool {
+    position > 2 && position % 2 == 1 && args.get(position - 1).is_some_and(Config::is_sensitive)
+}
 
 fn set(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let words: Vec<&[u8]> = args.iter().skip(2).collect();
@@ -138,7 +143,7 @@ fn unknown_option(pairs: &[(&[u8], &[u8])], shown: &str) -> CommandError {
 fn resetstat(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
     let rejected_connections = ctx.host.facts().rejected_connections;
     ctx.telemetry().stats.reset(rejected_connections);
-    ctx.shard().stats = KeyspaceStats::default();
+    ctx.reset_keyspace_stats();
     ctx.reset_eviction_stats();
     ctx.reply.ok();
     Ok(())

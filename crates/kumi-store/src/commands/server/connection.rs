@@ -23,7 +23,7 @@ pub(in crate::commands) const COMMANDS: &[Command] = &[
     Command {
         name: "ping",
         arity: -1,
-        flags: flag::FAST | flag::WHILE_SUBSCRIBED,
+        flags: flag::REFUSED_WITH_WRITES | flag::FAST | flag::WHILE_SUBSCRIBED,
         categories: category::CONNECTION,
         group: Group::Connection,
         since: "1.0.0",
@@ -48,6 +48,7 @@ pub(in crate::commands) const COMMANDS: &[Command] = &[
     Command {
         name: "hello",
         arity: -1,
+        hides: Some(follows_auth),
         flags: BEFORE_AUTH | flag::CHANGES_INPUT,
         categories: category::CONNECTION,
         group: Group::Connection,
@@ -60,6 +61,7 @@ pub(in crate::commands) const COMMANDS: &[Command] = &[
     Command {
         name: "auth",
         arity: -2,
+        hides: Some(|_, position| position > 0),
         flags: BEFORE_AUTH | flag::CHANGES_INPUT,
         categories: category::CONNECTION,
         group: Group::Connection,
@@ -205,6 +207,12 @@ fn greet(ctx: &mut Ctx<'_>) {
     reply.array(0);
 }
 
+/// Whether an argument of HELLO is the name or the password behind AUTH.
+fn follows_auth(args: Args<'_>, position: usize) -> bool {
+    let mut before = (1..=2).filter_map(|back| args.get(position.checked_sub(back)?));
+    before.any(|word| word.eq_ignore_ascii_case(b"AUTH"))
+}
+
 fn auth(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     match args.len() {
         2 => {
@@ -237,7 +245,7 @@ fn select(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let index = parse::int32(&args[1])?;
     let db = usize::try_from(index)
         .ok()
-        .filter(|&db| db < ctx.shard().databases());
+        .filter(|&db| db < ctx.databases());
     let db = db.ok_or(CommandError::DB_OUT_OF_RANGE)?;
     ctx.session().db = db;
     ctx.db = db;

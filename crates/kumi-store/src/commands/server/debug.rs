@@ -355,7 +355,7 @@ fn log(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 fn panic(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     match args.get(2) {
         None => {}
-        Some(word) if word.eq_ignore_ascii_case(b"IN-CHANGE") => ctx.shard().changing = true,
+        Some(word) if word.eq_ignore_ascii_case(b"IN-CHANGE") => ctx.begin_change(),
         Some(_) => return Err(CommandError::SYNTAX),
     }
     panic!("DEBUG PANIC was called");
@@ -498,7 +498,7 @@ fn protocol(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 }
 
 fn set_active_expire(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    ctx.shard().active_expiry = parse::integer(&args[2]).is_ok_and(|on| on != 0);
+    ctx.set_active_expiry(parse::integer(&args[2]).is_ok_and(|on| on != 0));
     ctx.reply.ok();
     Ok(())
 }

@@ -4,7 +4,7 @@ use super::scripting;
 use crate::base::error::{CommandError, CommandResult};
 use crate::base::glob;
 use crate::commands::help;
-use crate::engine::command::{Command, Group, category, flag};
+use crate::engine::command::{Command, Group, Script, category, flag};
 use crate::engine::key_spec::{KeySpec, key};
 use crate::engine::reply::Reply;
 use crate::engine::script::{
@@ -33,6 +33,7 @@ pub(in crate::commands) const COMMANDS: &[Command] = &[
     Command {
         name: "fcall",
         arity: -3,
+        script: Some(Script::Function),
         flags: CALL | flag::MAY_REPLICATE,
         keys: &[
             KeySpec::counted(2, key::RW | key::ACCESS | key::UPDATE).with_notes(
@@ -48,6 +49,7 @@ pub(in crate::commands) const COMMANDS: &[Command] = &[
     Command {
         name: "fcall_ro",
         arity: -3,
+        script: Some(Script::Function),
         flags: CALL | flag::READONLY,
         keys: &[KeySpec::counted(2, key::RO | key::ACCESS).with_notes(
             "We cannot tell how the keys will be used so we assume the worst, RO and ACCESS",

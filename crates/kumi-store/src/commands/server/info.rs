@@ -109,8 +109,7 @@ fn info(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         }
     });
     let facts = ctx.host.facts();
-    let now = ctx.now;
-    let mut page = sections::Page::new(ctx.inspect(), facts, now);
+    let mut page = sections::Page::new(ctx.report(), facts);
     for section in wanted {
         page.add(section);
     }
@@ -123,7 +122,7 @@ impl Store {
     /// The sections that INFO answers without arguments, for a report.
     pub fn info(&self, host: &mut dyn Host) -> String {
         let facts = host.facts();
-        let mut page = sections::Page::new(self, facts, self.now);
+        let mut page = sections::Page::new(self.report(self.now), facts);
         for section in Section::ALL.into_iter().filter(|it| it.is_default()) {
             page.add(section);
         }

@@ -4,8 +4,9 @@ mod usage;
 
 use crate::base::error::{CommandError, CommandResult};
 use crate::base::glob;
+use crate::base::ids::CommandId;
 use crate::commands::help;
-use crate::engine::command::{Command, CommandId, CommandIndex, Indexed, category, flag};
+use crate::engine::command::{Command, CommandIndex, Indexed, category, flag};
 use crate::engine::key_spec::{Begin, Find, KeySpec, key, legacy_range};
 use crate::engine::reply::Reply;
 use crate::engine::store::ctx::{Ctx, Parts};
@@ -235,7 +236,7 @@ fn keys_of<'a>(index: &CommandIndex, request: Args<'a>) -> Result<Vec<KeyUse<'a>
     }
     let mut keys = Vec::new();
     for spec in row.keys.iter().filter(|spec| spec.names_keys()) {
-        let flags = key::names(spec.flags_in(row, request));
+        let flags = key::names(spec.flags_in(request));
         let Some(positions) = spec.positions(request) else {
             if row.has(flag::NO_MANDATORY_KEYS) {
                 return Ok(Vec::new());

@@ -3,8 +3,9 @@
 mod report;
 
 use crate::base::error::{CommandError, CommandResult};
+use crate::base::ids::CommandId;
 use crate::commands::help;
-use crate::engine::command::{Command, CommandId, flag};
+use crate::engine::command::{Command, flag};
 use crate::engine::stats::CommandStats;
 use crate::engine::store::ctx::{Ctx, Parts};
 use kumi_resp::Args;

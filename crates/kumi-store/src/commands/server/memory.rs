@@ -9,8 +9,8 @@ use crate::data::keyspace::{Entry, Look};
 use crate::engine::command::{Command, flag};
 use crate::engine::host::HostFacts;
 use crate::engine::key_spec::{KeySpec, key};
-use crate::engine::store::Store;
 use crate::engine::store::ctx::Ctx;
+use crate::engine::store::report::Report;
 use kumi_resp::Args;
 use std::fmt::Write;
 
@@ -239,24 +239,25 @@ pub(super) struct Overview {
 impl Overview {
     pub(super) fn take(ctx: &mut Ctx<'_>) -> Self {
         let facts = ctx.host.facts();
-        Self::of(ctx.inspect(), &facts)
+        Self::of(ctx.report(), &facts)
     }
 
-    pub(super) fn of(store: &Store, facts: &HostFacts) -> Self {
-        let keyspace = &store.keyspace;
-        let in_use = (0..keyspace.databases()).filter(|&db| keyspace.len(db) > 0);
+    pub(super) fn of(report: Report<'_>, facts: &HostFacts) -> Self {
+        let data = report.data;
+        let in_use = (0..data.databases()).filter(|&db| data.keys(db) > 0);
         let databases = in_use
             .map(|db| {
-                let (table, deadlines) = keyspace.overhead_bytes(db);
+                let (table, deadlines) = data.overhead_bytes(db);
                 (db, table, deadlines)
             })
             .collect();
+        let stats = &report.telemetry.stats;
         Self {
-            used: store.used_memory(),
-            peak: store.telemetry.stats.peak_memory_bytes,
-            startup: store.telemetry.stats.startup_memory_bytes,
-            clients: store.client_bytes(),
-            keys: keyspace.total_keys(),
+            used: report.used_bytes,
+            peak: stats.peak_memory_bytes,
+            startup: stats.startup_memory_bytes,
+            clients: report.client_bytes,
+            keys: data.total_keys(),
             rss: usize::try_from(facts.rss_bytes).unwrap_or(usize::MAX),
             startup_rss: usize::try_from(facts.startup_rss_bytes).unwrap_or(usize::MAX),
             databases,

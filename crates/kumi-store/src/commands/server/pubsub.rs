@@ -5,7 +5,7 @@
 
 use crate::base::error::{CommandError, CommandResult};
 use crate::base::glob;
-use crate::engine::command::{Command, Group, flag};
+use crate::engine::command::{Channels, Command, Group, flag};
 use crate::engine::key_spec::{KeySpec, key};
 use crate::engine::pubsub::Kind;
 use crate::engine::session::{ReplyMode, Subscriptions};
@@ -24,6 +24,7 @@ pub(in crate::commands) const COMMANDS: &[Command] = &[
         name: "subscribe",
         arity: -2,
         flags: SUBSCRIBE,
+        channels: Channels::All,
         group: Group::Pubsub,
         since: "2.0.0",
         complexity: "O(N) where N is the number of channels to subscribe to.",
@@ -48,6 +49,7 @@ pub(in crate::commands) const COMMANDS: &[Command] = &[
         name: "psubscribe",
         arity: -2,
         flags: SUBSCRIBE,
+        channels: Channels::Patterns,
         group: Group::Pubsub,
         since: "2.0.0",
         complexity: "O(N) where N is the number of patterns the client is already subscribed to.",
@@ -73,6 +75,7 @@ pub(in crate::commands) const COMMANDS: &[Command] = &[
         arity: -2,
         flags: SUBSCRIBE,
         keys: &[KeySpec::rest(1, key::NOT_KEY)],
+        channels: Channels::All,
         group: Group::Pubsub,
         since: "7.0.0",
         complexity: "O(N) where N is the number of shard channels to subscribe to.",
@@ -98,6 +101,7 @@ pub(in crate::commands) const COMMANDS: &[Command] = &[
         name: "publish",
         arity: 3,
         flags: PUBLISH,
+        channels: Channels::First,
         group: Group::Pubsub,
         since: "2.0.0",
         complexity: "O(N+M) where N is the number of clients subscribed to the receiving channel and M is the total number of subscribed patterns (by any client).",
@@ -111,6 +115,7 @@ pub(in crate::commands) const COMMANDS: &[Command] = &[
         arity: 3,
         flags: PUBLISH,
         keys: &[KeySpec::one(1, key::NOT_KEY)],
+        channels: Channels::First,
         group: Group::Pubsub,
         since: "7.0.0",
         complexity: "O(N) where N is the number of clients subscribed to the receiving shard channel.",

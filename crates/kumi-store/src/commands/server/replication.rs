@@ -5,8 +5,8 @@
 use crate::base::error::{CommandError, CommandResult};
 use crate::commands::parse;
 use crate::engine::command::{Command, Group, category, flag};
+use crate::engine::session::AofWait;
 use crate::engine::session::{Blocked, BlockedOn};
-use crate::engine::store::LogWait;
 use crate::engine::store::ctx::Ctx;
 use kumi_resp::Args;
 
@@ -103,7 +103,7 @@ fn waitaof(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     if local == 1 && !ctx.settings().appendonly {
         return Err(CommandError::NO_LOG);
     }
-    let wait = LogWait {
+    let wait = AofWait {
         written: ctx.session().written,
         local: local == 1,
         replicas,
@@ -116,7 +116,7 @@ fn waitaof(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         return Ok(());
     }
     ctx.block(Blocked {
-        on: BlockedOn::Log(wait),
+        on: BlockedOn::Aof(wait),
         until_ns: (timeout_ms > 0).then(|| {
             let wait_ns = timeout_ms.saturating_mul(1_000_000);
             ctx.now.mono_ns.saturating_add(wait_ns)

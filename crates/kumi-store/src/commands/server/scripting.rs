@@ -2,7 +2,7 @@
 
 use crate::base::error::{CommandError, CommandResult};
 use crate::commands::help;
-use crate::engine::command::{Command, Group, category, flag};
+use crate::engine::command::{Command, Group, Script, category, flag};
 use crate::engine::key_spec::{KeySpec, key};
 use crate::engine::script::{self, Compiling, Invocation, Kind, Sha};
 use crate::engine::store::ctx::Ctx;
@@ -29,6 +29,7 @@ pub(in crate::commands) const COMMANDS: &[Command] = &[
     Command {
         name: "eval",
         arity: -3,
+        script: Some(Script::Source),
         flags: EVAL | flag::MAY_REPLICATE,
         keys: &[KeySpec::counted(2, READ_WRITE).with_notes(
             "We cannot tell how the keys will be used so we assume the worst, RW and UPDATE",
@@ -41,6 +42,7 @@ pub(in crate::commands) const COMMANDS: &[Command] = &[
     Command {
         name: "evalsha",
         arity: -3,
+        script: Some(Script::Sha),
         flags: EVAL | flag::MAY_REPLICATE,
         keys: &[KeySpec::counted(2, READ_WRITE)],
         summary: "Runs a cached script by its SHA-1.",
@@ -51,6 +53,7 @@ pub(in crate::commands) const COMMANDS: &[Command] = &[
     Command {
         name: "eval_ro",
         arity: -3,
+        script: Some(Script::Source),
         flags: EVAL | flag::READONLY,
         keys: &[KeySpec::counted(2, READ).with_notes(
             "We cannot tell how the keys will be used so we assume the worst, RO and ACCESS",
@@ -64,6 +67,7 @@ pub(in crate::commands) const COMMANDS: &[Command] = &[
     Command {
         name: "evalsha_ro",
         arity: -3,
+        script: Some(Script::Sha),
         flags: EVAL | flag::READONLY,
         keys: &[KeySpec::counted(2, READ)],
         since: "7.0.0",

@@ -4,8 +4,9 @@
 //! gets an error at once, and EXEC then fails with EXECABORT.
 
 use crate::base::error::{CommandError, CommandResult};
+use crate::base::ids::CommandId;
 use crate::engine::acl::Denied;
-use crate::engine::command::{Command, CommandId, Group, category, flag};
+use crate::engine::command::{Command, Group, category, flag};
 use crate::engine::key_spec::{KeySpec, key};
 use crate::engine::session::Multi;
 use crate::engine::store::ctx::Ctx;
@@ -26,7 +27,8 @@ pub(in crate::commands) const COMMANDS: &[Command] = &[
     },
     Command {
         name: "exec",
-        flags: flag::NOSCRIPT
+        flags: flag::RUNS_QUEUED
+            | flag::NOSCRIPT
             | flag::LOADING
             | flag::STALE
             | flag::SKIP_SLOWLOG
@@ -154,13 +156,12 @@ fn watch(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     if ctx.session().multi.is_some() {
         return Err(CommandError::fixed("ERR WATCH inside MULTI is not allowed"));
     }
-    let (session, db) = (ctx.session, ctx.db);
+    let db = ctx.db;
     for key in args.iter().skip(1) {
         if ctx.session().watched.insert((db, key.into())) {
             ctx.session().count_name(key);
             let expired = ctx.keys().is_expired_in_place(key);
-            let watchers = &mut ctx.shard().watchers;
-            watchers.add(db, key, session, expired);
+            ctx.watch_key(key, expired);
         }
     }
     ctx.reply.ok();
@@ -171,20 +172,6 @@ fn unwatch(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
     ctx.unwatch_all();
     ctx.reply.ok();
     Ok(())
-}
-
-impl Ctx<'_> {
-    /// A watched key's deadline passed since WATCH, although the key is still in the table.
-    fn watched_key_expired(&mut self) -> bool {
-        let (now_ms, key) = (self.now.unix_ms(), self.session);
-        let (Some(session), keyspace) = self.session_and_shard() else {
-            return false;
-        };
-        session.watched.iter().any(|(db, name)| {
-            !keyspace.watchers.was_expired(*db, name, key)
-                && keyspace.keys(*db, now_ms, false).is_expired_in_place(name)
-        })
-    }
 }
 
 #[cfg(test)]

@@ -95,10 +95,9 @@ pub(in crate::commands) const COMMANDS: &[Command] = &[
         name: "bitfield",
         arity: -2,
         flags: flag::WRITE | flag::DENYOOM,
-        keys: &[
-            KeySpec::one(1, key::RW | key::ACCESS | key::UPDATE | key::VARIABLE_FLAGS)
-                .with_notes("writes only when SET or INCRBY is given"),
-        ],
+        keys: &[KeySpec::one(1, key::RW | key::ACCESS | key::UPDATE)
+            .varying(field::key_flags)
+            .with_notes("writes only when SET or INCRBY is given")],
         since: "3.2.0",
         complexity: "O(1) for each operation.",
         summary: "Reads, writes and counts up integers of any width inside a string: any number of operations, in any order.",

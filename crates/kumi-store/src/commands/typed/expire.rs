@@ -251,7 +251,7 @@ fn set_deadline(ctx: &mut Ctx<'_>, args: Args<'_>, time: Time) -> CommandResult 
     let flags = ExpireFlags::parse(args.tail(3))?;
     let moment_ms = time.moment_ms(&args[2])?;
     let key = &args[1];
-    let loading = ctx.shard().loading;
+    let loading = ctx.keeps_past_deadlines();
     let future = u64::try_from(moment_ms)
         .ok()
         .filter(|&deadline| deadline > ctx.now.unix_ms() || loading);
@@ -285,7 +285,7 @@ fn expire_later(ctx: &mut Ctx<'_>, args: Args<'_>, deadline: u64, flags: ExpireF
 
 /// A deadline in the past deletes the key at once, with the event `del` instead of `expired`.
 fn expire_now(ctx: &mut Ctx<'_>, key: &[u8], moment_ms: i64, flags: ExpireFlags) -> bool {
-    let lazy = ctx.shard().lazy_expire;
+    let lazy = ctx.expires_lazily();
     let mut keys = ctx.keys();
     let old = keys.look(key, Look::Write).map(Entry::deadline);
     let done = old.is_some_and(|old| flags.allow(old, moment_ms)) && keys.remove(key);

@@ -112,6 +112,7 @@ pub(in crate::commands) const COMMANDS: &[Command] = &[
         arity: -6,
         flags: flag::WRITE | flag::DENYOOM | flag::MOVABLE_KEYS,
         keys: &storing(6),
+        destinations: Some(6),
         complexity: SEARCH_COST,
         summary: "Lists or stores the members inside a circle around a place.",
         usage: "key longitude latitude radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count [ANY]] [ASC | DESC] [STORE key | STOREDIST key]",
@@ -138,6 +139,7 @@ pub(in crate::commands) const COMMANDS: &[Command] = &[
         arity: -5,
         flags: flag::WRITE | flag::DENYOOM | flag::MOVABLE_KEYS,
         keys: &storing(5),
+        destinations: Some(5),
         complexity: SEARCH_COST,
         summary: "Lists or stores the members inside a circle around a member.",
         usage: "key member radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count [ANY]] [ASC | DESC] [STORE key | STOREDIST key]",
@@ -188,9 +190,9 @@ fn geoadd(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         request.push(places[at + 2].to_vec());
     }
     let request = OwnedArgs::from_slices(request);
-    let before = ctx.shard().dirty;
+    let before = ctx.changes();
     add_scored(ctx, request.as_args())?;
-    if ctx.shard().dirty != before {
+    if ctx.changes() != before {
         ctx.propagate_as(request.as_args());
     }
     Ok(())

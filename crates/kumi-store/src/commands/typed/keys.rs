@@ -316,7 +316,7 @@ fn flushdb(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 }
 
 fn flushall(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let databases = ctx.shard().databases();
+    let databases = ctx.databases();
     flush(ctx, args, 0..databases, true)
 }
 
@@ -326,16 +326,15 @@ fn swapdb(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     };
     let first = index(&args[1], "ERR invalid first DB index")?;
     let second = index(&args[2], "ERR invalid second DB index")?;
-    let databases = ctx.shard().databases();
+    let databases = ctx.databases();
     let known = |index: i32| {
         usize::try_from(index)
             .ok()
             .filter(|&index| index < databases)
             .ok_or(CommandError::DB_OUT_OF_RANGE)
     };
-    let now_ms = ctx.now.unix_ms();
     let (first, second) = (known(first)?, known(second)?);
-    ctx.shard().swap(first, second, now_ms);
+    ctx.swap_databases(first, second);
     ctx.dirty(1);
     ctx.reply.ok();
     Ok(())
@@ -389,7 +388,7 @@ fn database(ctx: &mut Ctx<'_>, text: &[u8]) -> Result<usize, CommandError> {
     let index = parse::int32(text)?;
     usize::try_from(index)
         .ok()
-        .filter(|&index| index < ctx.shard().databases())
+        .filter(|&index| index < ctx.databases())
         .ok_or(CommandError::DB_OUT_OF_RANGE)
 }
 
@@ -409,12 +408,11 @@ fn flush(
     if !known {
         return Err(CommandError::SYNTAX);
     }
-    let now_ms = ctx.now.unix_ms();
     if all {
         // Cancelled before the flush: otherwise the snapshot would keep the flushed tables alive.
         ctx.cancel_save();
     }
-    let removed = databases.map(|db| ctx.shard().flush(db, now_ms)).sum();
+    let removed = databases.map(|db| ctx.flush_database(db)).sum();
     ctx.invalidate_everything();
     if args
         .get(1)

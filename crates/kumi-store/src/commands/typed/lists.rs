@@ -237,6 +237,7 @@ pub(in crate::commands) const COMMANDS: &[Command] = &[
                 first: 1,
                 step: 1,
             },
+            varying: None,
         }],
         since: "7.0.0",
         complexity: "O(N+M), N being the number of keys and M the number of elements answered.",

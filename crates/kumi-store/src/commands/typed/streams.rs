@@ -59,6 +59,7 @@ const fn behind_streams(from: i32) -> KeySpec {
             step: 1,
             limit: 2,
         },
+        varying: None,
     }
 }
 

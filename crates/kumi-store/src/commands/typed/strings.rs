@@ -49,10 +49,9 @@ pub(in crate::commands) const COMMANDS: &[Command] = &[
         name: "set",
         arity: -3,
         flags: flag::WRITE | flag::DENYOOM | flag::CONSTANT_TIME,
-        keys: &[
-            KeySpec::one(1, key::RW | key::ACCESS | key::UPDATE | key::VARIABLE_FLAGS)
-                .with_notes("reads the old value only when GET is given"),
-        ],
+        keys: &[KeySpec::one(1, key::RW | key::ACCESS | key::UPDATE)
+            .varying(set::key_flags)
+            .with_notes("reads the old value only when GET is given")],
         summary: "Stores a string at a key, whatever was there before, with options for conditions and expiry.",
         usage: "key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
         run: set,

@@ -457,7 +457,7 @@ impl<'a> Keys<'a> {
         if self.keyspace.loading {
             return Found::Live(position);
         }
-        if self.keyspace.expiry_frozen {
+        if self.keyspace.expiry_paused {
             return Found::Frozen(position);
         }
         self.keyspace.expire_at(self.db, hash, position);

@@ -246,12 +246,9 @@ impl Tracking {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::session::{Peer, Sessions};
-    use std::sync::Arc;
 
     fn sessions<const N: usize>() -> [SessionKey; N] {
-        let mut sessions = Sessions::default();
-        std::array::from_fn(|_| sessions.add(Peer::default(), true, Arc::default(), 0))
+        std::array::from_fn(|slot| SessionKey::new(slot as u32, slot as u64))
     }
 
     #[test]

@@ -130,7 +130,7 @@ impl Collected {
                     };
                     packed.push_back(Elem::parse(text.as_bytes()));
                 }
-                writer.packed_sorted_set(packed.view());
+                writer.packed(kind::ZSET_LISTPACK, packed.view());
             }
             Collected::SortedSet(set) => {
                 let members = set.iter().map(|(member, score)| (member, *score));

@@ -96,11 +96,6 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// A small sorted set: members and scores in turn, in the order of the sorted set.
-    pub(crate) fn packed_sorted_set(&mut self, pairs: PackedView<'_>) {
-        self.packed(kind::ZSET_LISTPACK, pairs);
-    }
-
     /// A hash field by field.
     pub(crate) fn hash<F: AsRef<[u8]>, V: AsRef<[u8]>>(
         &mut self,
@@ -161,7 +156,7 @@ impl<'a> Writer<'a> {
         self.string(&listpack);
     }
 
-    fn packed(&mut self, kind: u8, view: PackedView<'_>) {
+    pub(crate) fn packed(&mut self, kind: u8, view: PackedView<'_>) {
         let mut listpack = Vec::new();
         view.write_listpack(&mut listpack);
         self.byte(kind);

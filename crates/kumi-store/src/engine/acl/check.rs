@@ -2,12 +2,13 @@
 
 use super::user::{READ, Selector, User, WRITE, head};
 use crate::base::glob;
-use crate::engine::command::{Command, CommandId, flag};
+use crate::base::ids::CommandId;
+use crate::engine::command::{Channels, Command, flag};
 use crate::engine::key_spec::key;
 use kumi_resp::Args;
 
 /// The access a command needs to its key, if argument 1 is that key and no request names others: what
-/// [`User::allows_single_key`] takes. SET is given the access of its most demanding options.
+/// [`User::allows_single_key`] takes.
 pub(crate) fn single_key_access(row: &Command) -> Option<u8> {
     let [spec] = row.keys else {
         return None;
@@ -17,10 +18,8 @@ pub(crate) fn single_key_access(row: &Command) -> Option<u8> {
     if !is_single || !spec.names_keys() || spec.only_position() != Some(1) {
         return None;
     }
-    Some(match row.name {
-        "set" => READ | WRITE,
-        _ => access(spec.flags),
-    })
+    // The options of SET decide; the flags of its spec are those of the most demanding ones.
+    Some(access(spec.flags))
 }
 
 /// The access to a key that the flags of a spec imply.
@@ -134,7 +133,7 @@ impl Selector {
 
     fn check_keys(&self, row: &Command, args: Args<'_>) -> Result<(), Denied> {
         for spec in row.keys.iter().filter(|spec| spec.names_keys()) {
-            let wanted = access(spec.flags_in(row, args));
+            let wanted = access(spec.flags_in(args));
             // A request that contradicts its spec fails before it touches a key.
             let positions = spec.positions(args).into_iter().flatten();
             for position in positions {
@@ -150,16 +149,9 @@ impl Selector {
     /// Keys that no spec finds: the destinations of GEORADIUS. The patterns of SORT may read any key; the command itself
     /// asks [`User::reads_all_keys`].
     fn check_options(&self, row: &Command, args: Args<'_>) -> Result<(), Denied> {
-        let incomplete = row
-            .keys
-            .iter()
-            .any(|spec| spec.flags & key::INCOMPLETE != 0);
         // Behind the arguments that are no options: a member may be called `store`.
-        let first = match row.name {
-            "georadius" => 6,
-            "georadiusbymember" => 5,
-            _ if incomplete => 2,
-            _ => return Ok(()),
+        let Some(first) = row.destinations else {
+            return Ok(());
         };
         for position in first..args.len().saturating_sub(1) {
             let (word, name) = (&args[position], &args[position + 1]);
@@ -186,11 +178,11 @@ impl Selector {
     }
 
     fn check_channels(&self, row: &Command, args: Args<'_>) -> Result<(), Denied> {
-        let (names, is_pattern) = match row.name {
-            "publish" | "spublish" => (1..2, false),
-            "subscribe" | "ssubscribe" => (1..args.len(), false),
-            "psubscribe" => (1..args.len(), true),
-            _ => return Ok(()),
+        let (names, is_pattern) = match row.channels {
+            Channels::None => return Ok(()),
+            Channels::First => (1..2, false),
+            Channels::All => (1..args.len(), false),
+            Channels::Patterns => (1..args.len(), true),
         };
         for position in names {
             let name = args.get(position).unwrap_or_default();

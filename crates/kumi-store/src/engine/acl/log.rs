@@ -1,6 +1,6 @@
 //! ACL LOG: what was denied, the newest first, repetitions counted.
 
-use crate::engine::host::Now;
+use crate::base::clock::Now;
 use std::collections::VecDeque;
 
 /// Repetitions within this time are one entry.

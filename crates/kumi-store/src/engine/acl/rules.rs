@@ -2,7 +2,8 @@
 
 use super::CATEGORIES;
 use super::user::{Hash, KeyPattern, Prefixes, READ, Selector, User, WRITE, hash};
-use crate::engine::command::{CommandId, CommandIndex};
+use crate::base::ids::CommandId;
+use crate::engine::command::CommandIndex;
 
 /// The reason that may be shown with its rule: no such rule holds a password.
 pub(super) const UNKNOWN: &str = "Unknown command or category name in ACL";

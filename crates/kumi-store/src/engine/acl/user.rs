@@ -1,7 +1,8 @@
 //! A user: its state, its passwords and its selectors, and their description as rules.
 
 use crate::base::glob;
-use crate::engine::command::{CommandId, CommandIndex};
+use crate::base::ids::CommandId;
+use crate::engine::command::CommandIndex;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -179,7 +179,7 @@ impl Bridge<'_, '_> {
                 "ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.",
             );
         }
-        self.ctx.shard().propagation.mute(flags == 0);
+        self.ctx.mute_propagation(flags == 0);
         Ok(())
     }
 

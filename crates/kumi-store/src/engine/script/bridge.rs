@@ -7,7 +7,8 @@ use super::run::Invocation;
 use super::watch::Watch;
 use super::{api, script_flag, values};
 use crate::base::error::CommandError;
-use crate::engine::command::{Command, CommandId, flag};
+use crate::base::ids::CommandId;
+use crate::engine::command::{Command, flag};
 use crate::engine::store::ctx::Ctx;
 use kumi_lua::{Call, Error, Host, Value};
 use kumi_resp::{Args, ArgsBuilder, Protocol, encode};
@@ -52,7 +53,7 @@ impl<'c, 'a> Bridge<'c, 'a> {
     pub(super) fn end(mut self) -> Protocol {
         self.ctx.scripts().args = std::mem::take(&mut self.args);
         self.watch.end(self.ctx);
-        self.ctx.shard().propagation.mute(false);
+        self.ctx.mute_propagation(false);
         self.ctx.end_measuring_script();
         self.protocol
     }

@@ -98,7 +98,7 @@ impl<'w> Watch<'w> {
         if running.is_some_and(|running| running.abandoned) {
             // As if the server had ended inside the script: none of its writes are in the log.
             self.abandoned = true;
-            ctx.shard().propagation.abandon();
+            ctx.abandon_propagation();
         } else if goes_on || wrote && !ctx.host.has_failed() {
             // An orderly stop waits for a script that has written: half of its writes must be neither logged nor saved.
             return Ok(());

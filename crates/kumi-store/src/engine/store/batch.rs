@@ -11,10 +11,12 @@
 //! change for the ones behind it (database, protocol, reply mode, MULTI, closing, blocking) is read
 //! again for each command. A command that changes how the bytes behind it are decoded ends the run.
 
+use crate::base::ids::CommandId;
 use crate::base::ids::SessionKey;
-use crate::engine::command::{Command, CommandId, CommandIndex, Group, flag};
+use crate::engine::command::{Command, CommandIndex, Group, flag};
 use crate::engine::host::Host;
 use crate::engine::output::Outputs;
+use crate::engine::session::{PackedName, Resolved};
 use crate::engine::store::{Flow, Store};
 use kumi_resp::{Args, Batch};
 
@@ -24,13 +26,6 @@ const MAX_HINTS: usize = 256;
 /// The most requests of a run: their keys' cache lines have to stay in the cache until they are
 /// used.
 pub const MAX_BATCH_REQUESTS: usize = 64;
-
-/// The row of a request, and the name it was sent with, packed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Resolved {
-    name: Packed,
-    id: CommandId,
-}
 
 /// In a run of fewer requests, loading members ahead costs more than it saves.
 const LEAST_MEMBERS: usize = 4;
@@ -176,7 +171,7 @@ impl Store {
 /// The row of a request if the request may run. A pipeline repeats itself, so the name is compared with `last` first.
 #[inline]
 fn resolve(index: &CommandIndex, last: &mut Option<Resolved>, args: Args<'_>) -> Option<CommandId> {
-    let name = packed(args.get(0)?);
+    let name = PackedName::new(args.get(0)?);
     if let (Some(name), Some(last)) = (name, *last)
         && name == last.name
         && index.get(last.id).row.accepts(args.len())
@@ -189,7 +184,7 @@ fn resolve(index: &CommandIndex, last: &mut Option<Resolved>, args: Args<'_>) ->
 #[inline(never)]
 fn resolve_anew(
     index: &CommandIndex,
-    name: Option<Packed>,
+    name: Option<PackedName>,
     last: &mut Option<Resolved>,
     args: Args<'_>,
 ) -> Option<CommandId> {
@@ -203,38 +198,6 @@ fn resolve_anew(
         *last = Some(Resolved { name, id });
     }
     Some(id)
-}
-
-/// A name of up to 16 bytes, which is compared without a loop: its first and its last bytes, which overlap in a shorter
-/// one, and its length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Packed {
-    head: u64,
-    tail: u64,
-    len: usize,
-}
-
-#[inline]
-fn packed(name: &[u8]) -> Option<Packed> {
-    let len = name.len();
-    let (head, tail) = match (name.first_chunk(), name.last_chunk()) {
-        (Some(&head), Some(&tail)) if len <= 16 => {
-            (u64::from_le_bytes(head), u64::from_le_bytes(tail))
-        }
-        (Some(_), _) => return None,
-        _ => match (name.first_chunk(), name.last_chunk()) {
-            (Some(&head), Some(&tail)) => (
-                u32::from_le_bytes(head).into(),
-                u32::from_le_bytes(tail).into(),
-            ),
-            _ => (
-                name.iter()
-                    .fold(0, |word, &byte| word << 8 | u64::from(byte)),
-                0,
-            ),
-        },
-    };
-    Some(Packed { head, tail, len })
 }
 
 #[cfg(test)]

@@ -150,7 +150,7 @@ impl Clients {
         if matches!(blocked.on, BlockedOn::Pause(_)) {
             self.held.push(key);
         }
-        if matches!(blocked.on, BlockedOn::Log(_)) {
+        if matches!(blocked.on, BlockedOn::Aof(_)) {
             self.log_waiters.insert(key);
         }
         if let Some(until_ns) = blocked.until_ns {
@@ -169,7 +169,7 @@ impl Clients {
         if matches!(blocked.on, BlockedOn::Pause(_)) {
             self.held.remove(key);
         }
-        if matches!(blocked.on, BlockedOn::Log(_)) {
+        if matches!(blocked.on, BlockedOn::Aof(_)) {
             self.log_waiters.remove(&key);
         }
         if let Some(until_ns) = blocked.until_ns {

@@ -1,7 +1,8 @@
 //! What is done by the clock: slices of expiry and of compaction, waits and pauses that end, housekeeping.
 
 use super::{Effect, Store};
-use crate::engine::host::{Host, Now};
+use crate::base::clock::Now;
+use crate::engine::host::Host;
 use crate::engine::output::Outputs;
 use std::time::Duration;
 

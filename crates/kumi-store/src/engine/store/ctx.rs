@@ -1,11 +1,12 @@
 //! What a running command holds: the store, the host, its session and its answer.
 
+use crate::base::clock::Now;
 use crate::base::error::{CommandError, CommandResult};
+use crate::base::ids::CommandId;
 use crate::base::ids::SessionKey;
-use crate::config::Config;
 use crate::data::keyspace::Keys;
-use crate::engine::command::{CommandId, flag};
-use crate::engine::host::{Host, Now};
+use crate::engine::command::{Command, flag};
+use crate::engine::host::Host;
 use crate::engine::reply::Reply;
 use crate::engine::session::{Blocked, BlockedOn, Session};
 use crate::engine::store::tracking::Actor;
@@ -251,7 +252,7 @@ impl<'a> Ctx<'a> {
         let monitored = !self.resumed && self.is_monitored(flags);
         let slow = self.store.telemetry.is_slow(flags, duration_ns);
         if monitored || slow {
-            let shown = redact(&self.store.index.get(id).full_name, args);
+            let shown = redact(self.store.index.get(id).row, args);
             let shown = shown.as_ref().map_or(args, OwnedArgs::as_args);
             if monitored {
                 self.feed_monitors(shown);
@@ -285,7 +286,7 @@ impl<'a> Ctx<'a> {
     /// A command that waits is shown to MONITOR when it first runs, and counted when it ends.
     fn finish_blocked(&mut self, id: CommandId, flags: u32, args: Args<'_>) {
         if !self.resumed && self.is_monitored(flags) {
-            let shown = redact(&self.store.index.get(id).full_name, args);
+            let shown = redact(self.store.index.get(id).row, args);
             let shown = shown.as_ref().map_or(args, OwnedArgs::as_args);
             self.feed_monitors(shown);
         }
@@ -313,27 +314,10 @@ impl<'a> Ctx<'a> {
     }
 }
 
-/// The arguments with passwords and names of users redacted, if the command has any. Logs are read by more
-/// people than these are meant for.
-fn redact(full_name: &str, args: Args<'_>) -> Option<OwnedArgs> {
-    let hides: fn(Args<'_>, usize) -> bool = match full_name {
-        "auth" => |_, position| position > 0,
-        "hello" => |args, position| {
-            (1..=2).any(|back| {
-                position > back
-                    && args
-                        .get(position - back)
-                        .is_some_and(|word| word.eq_ignore_ascii_case(b"AUTH"))
-            })
-        },
-        "acl|setuser" | "acl|getuser" | "acl|deluser" => |_, position| position >= 2,
-        "config|set" => |args, position| {
-            position > 2
-                && position % 2 == 1
-                && args.get(position - 1).is_some_and(Config::is_sensitive)
-        },
-        _ => return None,
-    };
+/// The arguments as logs show them, without those that the row hides; none if it hides nothing. Logs are read by more
+/// people than passwords and names of users are meant for.
+fn redact(row: &Command, args: Args<'_>) -> Option<OwnedArgs> {
+    let hides = row.hides?;
     let shown = args.iter().enumerate().map(|(position, arg)| {
         if hides(args, position) {
             b"(redacted)"
@@ -342,46 +326,4 @@ fn redact(full_name: &str, args: Args<'_>) -> Option<OwnedArgs> {
         }
     });
     Some(OwnedArgs::from_slices(shown))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(full_name: &str, line: &str, expected: &str) {
-        let args = OwnedArgs::from_slices(line.split(' '));
-        let shown = redact(full_name, args.as_args());
-        let shown = shown.as_ref().map_or(args.as_args(), OwnedArgs::as_args);
-        let words: Vec<_> = shown.iter().map(String::from_utf8_lossy).collect();
-        assert_eq!(words.join(" "), expected);
-    }
-
-    #[test]
-    fn passwords_do_not_reach_monitor_or_the_slow_log() {
-        check("auth", "AUTH secret", "AUTH (redacted)");
-        check("auth", "AUTH me secret", "AUTH (redacted) (redacted)");
-        check(
-            "hello",
-            "HELLO 3 auth me secret SETNAME x",
-            "HELLO 3 auth (redacted) (redacted) SETNAME x",
-        );
-        check(
-            "config|set",
-            "CONFIG SET hz 10 requirepass secret",
-            "CONFIG SET hz 10 requirepass (redacted)",
-        );
-        check(
-            "acl|setuser",
-            "ACL SETUSER me >secret",
-            "ACL SETUSER (redacted) (redacted)",
-        );
-        check("acl|getuser", "ACL GETUSER me", "ACL GETUSER (redacted)");
-        check(
-            "acl|deluser",
-            "ACL DELUSER me you",
-            "ACL DELUSER (redacted) (redacted)",
-        );
-        check("get", "GET auth", "GET auth");
-    }
 }

@@ -1,16 +1,18 @@
 //! From a request to its answer: the checks every command passes, in the order clients see them.
 
+use crate::base::clock::Now;
 use crate::base::error::CommandError;
+use crate::base::ids::CommandId;
 use crate::base::ids::SessionKey;
-use crate::engine::command::{CommandId, flag};
-use crate::engine::host::{Host, Now};
+use crate::config::Settings;
+use crate::engine::command::{Script, flag};
+use crate::engine::host::Host;
 use crate::engine::output::Outputs;
 use crate::engine::reply::Reply;
 use crate::engine::script::{BUSY_SCRIPT, Running, script_flag};
-use crate::engine::session::{Blocked, BlockedOn, ReplyMode};
+use crate::engine::session::{Blocked, BlockedOn, KeyWait, ReplyMode, Session};
 use crate::engine::store::clients::output_budget;
 use crate::engine::store::ctx::Ctx;
-use crate::engine::store::waiting::KeyWait;
 use crate::engine::store::{Effect, Flow, Store};
 use kumi_resp::Args;
 
@@ -68,18 +70,12 @@ impl Store {
         if session.reply_mode == ReplyMode::SkipNext {
             session.reply_mode = ReplyMode::SkipThis;
         }
-        let (db, touch, protocol) = (session.db, !session.no_touch, session.protocol);
-        let wanted = !matches!(session.reply_mode, ReplyMode::Off | ReplyMode::SkipThis);
+        let (db, touch) = (session.db, !session.no_touch);
         let open = self.clients.open;
         let unrestricted = session.takes_any_command()
             && (session.authenticated || open)
             && !self.acl.is_restricted(session.user);
-        let budget = output_budget(session, open, self.config.settings());
-        let slot = outputs.begin(key, budget);
-        let mut reply = Reply::new(outputs, slot, protocol);
-        if !wanted {
-            reply.discard();
-        }
+        let (slot, reply) = begin_reply(session, open, self.config.settings(), outputs);
         // Nearly every command: nothing of what `admit_and_run` looks at concerns it.
         let runs_at_once = unrestricted && self.lets_everything_run();
         let mut ctx = Ctx::new(self, host, key, reply, db, touch);
@@ -115,14 +111,9 @@ impl Store {
         let Some(session) = self.clients.sessions.get_mut(key) else {
             return Flow::Close;
         };
-        let (touch, protocol) = (!session.no_touch, session.protocol);
-        let wanted = !matches!(session.reply_mode, ReplyMode::Off | ReplyMode::SkipThis);
-        let budget = output_budget(session, self.clients.open, self.config.settings());
-        let slot = outputs.begin(key, budget);
-        let mut reply = Reply::new(outputs, slot, protocol);
-        if !wanted {
-            reply.discard();
-        }
+        let touch = !session.no_touch;
+        let open = self.clients.open;
+        let (slot, reply) = begin_reply(session, open, self.config.settings(), outputs);
         let mut ctx = Ctx::new(self, host, key, reply, wait.db, touch);
         ctx.resumed = true;
         // Permissions and the server's state may have changed while it waited.
@@ -152,7 +143,7 @@ impl Store {
     #[inline]
     fn lets_everything_run(&self) -> bool {
         self.loading.is_none()
-            && self.log_error.is_none()
+            && self.aof_error.is_none()
             && !self.saves.last_failed
             && !self.run.busy
             && !self.eviction.out_of_memory
@@ -181,7 +172,7 @@ impl Store {
     /// Ends CLIENT PAUSE: commands that were held run now, in the order they came.
     pub(crate) fn end_pause(&mut self, outputs: &mut Outputs, host: &mut dyn Host) {
         self.clients.pause = None;
-        self.keyspace.expiry_frozen = false;
+        self.keyspace.expiry_paused = false;
         self.run_held(outputs, host);
     }
 
@@ -212,6 +203,23 @@ impl Store {
             }
         }
     }
+}
+
+/// Begins the reply of a session's command, within its budget; CLIENT REPLY may have it thrown away.
+#[inline]
+fn begin_reply<'a>(
+    session: &Session,
+    open: bool,
+    settings: &Settings,
+    outputs: &'a mut Outputs,
+) -> (usize, Reply<'a>) {
+    let budget = output_budget(session, open, settings);
+    let slot = outputs.begin(session.key, budget);
+    let mut reply = Reply::new(outputs, slot, session.protocol);
+    if matches!(session.reply_mode, ReplyMode::Off | ReplyMode::SkipThis) {
+        reply.discard();
+    }
+    (slot, reply)
 }
 
 impl Ctx<'_> {
@@ -323,7 +331,7 @@ impl Ctx<'_> {
         if requires_password && !session.authenticated && !row.has(flag::NO_AUTH) {
             return Err(CommandError::NO_AUTH);
         }
-        let queued_flags = if row.name == "exec" {
+        let queued_flags = if row.has(flag::RUNS_QUEUED) {
             session.multi.as_ref().map_or(0, |multi| multi.flags)
         } else {
             0
@@ -340,7 +348,7 @@ impl Ctx<'_> {
         self.check_permission_of(user, id, args)
             .map_err(|(_, error)| error)?;
         let out_of_memory = self.is_out_of_memory();
-        let disk_failed = self.store.saves.last_failed || self.store.log_error.is_some();
+        let disk_failed = self.store.saves.last_failed || self.store.aof_error.is_some();
         if out_of_memory || disk_failed {
             let flags = self.request_flags(id, args) | queued_flags;
             // Queueing takes memory too, whatever is queued.
@@ -350,7 +358,7 @@ impl Ctx<'_> {
                 return Err(CommandError::OOM);
             }
             if disk_failed
-                && (flags & flag::WRITE != 0 || row.name == "ping")
+                && (flags & flag::WRITE != 0 || row.has(flag::REFUSED_WITH_WRITES))
                 && let Some(error) = self.store.disk_error()
             {
                 return Err(error);
@@ -387,7 +395,7 @@ impl Ctx<'_> {
         let all = !pause.writes_only;
         let row = self.store.index.get(id).row;
         let queued = self.session().multi.as_ref().map_or(0, |multi| multi.flags);
-        let writes = row.name == "exec" && queued & WRITES != 0
+        let writes = row.has(flag::RUNS_QUEUED) && queued & WRITES != 0
             || self.request_flags(id, args) & WRITES != 0;
         all || writes
     }
@@ -397,12 +405,11 @@ impl Ctx<'_> {
     fn request_flags(&mut self, id: CommandId, args: Args<'_>) -> u32 {
         let row = self.store.index.get(id).row;
         let scripts = &mut self.store.scripts;
-        let declared = match row.name {
-            "eval" | "eval_ro" => scripts.declared_flags(false, &args[1]),
-            "evalsha" | "evalsha_ro" => scripts.declared_flags(true, &args[1]),
-            "fcall" | "fcall_ro" => scripts.function_flags(&args[1]),
-            _ => None,
-        };
+        let declared = row.script.and_then(|script| match script {
+            Script::Source => scripts.declared_flags(false, &args[1]),
+            Script::Sha => scripts.declared_flags(true, &args[1]),
+            Script::Function => scripts.function_flags(&args[1]),
+        });
         let Some(declared) = declared else {
             return row.flags;
         };
@@ -420,7 +427,7 @@ impl Ctx<'_> {
     fn refuse(&mut self, id: Option<CommandId>, error: &CommandError) {
         if let Some(id) = id {
             self.store.telemetry.stats.commands[usize::from(id.0)].rejected += 1;
-            if self.store.index.get(id).row.name == "exec" {
+            if self.store.index.get(id).row.has(flag::RUNS_QUEUED) {
                 return self.abort_exec(error);
             }
         }

@@ -9,8 +9,8 @@
 //! `end_loading`. Writes are not propagated meanwhile: call `listen_to_writes` after the end.
 
 use super::{Flow, Store};
+use crate::base::ids::CommandId;
 use crate::base::ids::SessionKey;
-use crate::engine::command::CommandId;
 use crate::engine::host::Host;
 use crate::engine::output::Outputs;
 use crate::engine::session::{Peer, ReplyMode};

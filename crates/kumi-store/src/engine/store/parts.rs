@@ -3,20 +3,17 @@
 
 use super::ctx::Ctx;
 use super::delivery::Message;
-use super::{
-    Clients, Effect, LoadError, LogProgress, SnapshotError, SnapshotPurpose, Store, Telemetry,
-};
+use super::{Clients, Effect, LoadError, SnapshotError, SnapshotPurpose, Telemetry};
 use crate::base::error::CommandError;
 use crate::base::ids::SessionKey;
 use crate::config::{Config, Settings};
-use crate::data::keyspace::{DebugSwitches, Keyspace};
 use crate::engine::command::CommandIndex;
 use crate::engine::host::Host;
 use crate::engine::output::Outputs;
 use crate::engine::pubsub::{Kind, Pubsub};
 use crate::engine::reply::Reply;
 use crate::engine::script::Scripts;
-use crate::engine::session::{Blocked, BlockedOn, Session};
+use crate::engine::session::{Blocked, BlockedOn, LogProgress};
 use std::io;
 use std::time::Duration;
 
@@ -40,16 +37,6 @@ impl<'a> Ctx<'a> {
             host: self.host,
             reply: &mut self.reply,
         }
-    }
-
-    /// All databases, for commands that act on more than one key's data.
-    pub(crate) fn shard(&mut self) -> &mut Keyspace {
-        &mut self.store.keyspace
-    }
-
-    /// What DEBUG has changed about stored values and payloads.
-    pub(crate) fn debug_switches(&self) -> DebugSwitches {
-        self.store.keyspace.debug
     }
 
     pub(crate) fn settings(&self) -> &Settings {
@@ -91,15 +78,6 @@ impl<'a> Ctx<'a> {
     /// Random numbers for one command.
     pub(crate) fn fork_rng(&mut self) -> fastrand::Rng {
         self.store.rng.fork()
-    }
-
-    /// The whole engine, to read: INFO and MEMORY show all parts. The peak of memory is up to date.
-    pub(crate) fn inspect(&mut self) -> &Store {
-        let outputs = self.reply.outputs();
-        outputs.count_shared();
-        self.store.note_output(outputs);
-        self.store.note_peak_memory();
-        self.store
     }
 
     /// Has the front do something.
@@ -150,12 +128,6 @@ impl<'a> Ctx<'a> {
     /// Whether this session may do more than authenticate.
     pub(crate) fn is_trusted(&self) -> bool {
         self.store.clients.is_trusted(self.session)
-    }
-
-    /// This session, and the data beside it.
-    pub(crate) fn session_and_shard(&mut self) -> (Option<&Session>, &mut Keyspace) {
-        let session = self.store.clients.sessions.get(self.session);
-        (session, &mut self.store.keyspace)
     }
 
     /// Ends the wait of another session, and has its input decoded again.

@@ -3,8 +3,10 @@
 use super::Store;
 use super::ctx::Ctx;
 use crate::base::error::CommandError;
-use crate::engine::acl::{self, Acl, Context, Denied, Entry, Reason, UserId};
-use crate::engine::command::{CommandId, CommandIndex};
+use crate::base::ids::CommandId;
+use crate::base::ids::UserId;
+use crate::engine::acl::{self, Acl, Context, Denied, Entry, Reason};
+use crate::engine::command::CommandIndex;
 use crate::engine::host::Host;
 use crate::engine::reply::Reply;
 use crate::engine::session::Session;

@@ -1,6 +1,7 @@
 //! Which command was begun last, for whatever looks at the engine from outside while it runs: the report of a crash.
 
-use crate::engine::command::{CommandId, CommandIndex};
+use crate::base::ids::CommandId;
+use crate::engine::command::CommandIndex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

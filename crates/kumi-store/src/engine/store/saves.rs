@@ -2,8 +2,9 @@
 
 use super::snapshot::{Snapshot, SnapshotError, SnapshotPurpose};
 use super::{Store, persistence};
+use crate::base::clock::Now;
 use crate::base::error::CommandError;
-use crate::engine::host::{Host, Now};
+use crate::engine::host::Host;
 use std::io;
 
 /// After a save that failed, save points wait this long.
@@ -212,7 +213,7 @@ impl Store {
 
     /// Why commands that write are refused, if they are: what they change could not be saved.
     pub(crate) fn disk_error(&self) -> Option<CommandError> {
-        if let Some(error) = &self.log_error {
+        if let Some(error) = &self.aof_error {
             let text = format!("MISCONF Errors writing to the AOF file: {error}");
             return Some(CommandError::new(text));
         }

@@ -28,11 +28,12 @@
 //! (`snapshot-max-memory`). A snapshot that exceeds its limit has failed; the data, the clients and the old file are
 //! as they would be without it. The pieces are not part of `used_memory`: no key is evicted for them.
 
-use super::log::Requests;
+use super::aof::Requests;
 use super::{Store, persistence};
+use crate::base::clock::Now;
 use crate::data::keyspace::{FrozenDb, Piece, SavedAccess};
 use crate::data::rdb::{FileWriter, KeyFacts};
-use crate::engine::host::{Host, Now};
+use crate::engine::host::Host;
 use std::fmt;
 use std::io::{self, Write};
 

@@ -9,10 +9,11 @@
 //! `slowlog-log-slower-than`, the latency monitor and MONITOR clients need exact times: then the
 //! clock is read after every command.
 
+use crate::base::clock::Now;
+use crate::base::ids::CommandId;
 use crate::base::seeds::{Seeds, hexadecimal};
 use crate::config::Settings;
-use crate::engine::command::{CommandId, flag};
-use crate::engine::host::Now;
+use crate::engine::command::flag;
 use crate::engine::latency::LatencyMonitor;
 use crate::engine::session::Session;
 use crate::engine::slowlog::{self, SlowEntry, SlowLog};

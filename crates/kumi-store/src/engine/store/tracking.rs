@@ -7,9 +7,10 @@
 
 use super::Store;
 use super::ctx::Ctx;
+use crate::base::ids::CommandId;
 use crate::base::ids::SessionKey;
 use crate::data::keyspace::Invalidated;
-use crate::engine::command::{CommandId, flag};
+use crate::engine::command::flag;
 use crate::engine::output::Outputs;
 use crate::engine::session::CacheTracking;
 use kumi_resp::{Args, Protocol, encode};
@@ -73,7 +74,7 @@ impl Ctx<'_> {
     pub(super) fn remember_reads(&mut self, id: CommandId, args: Args<'_>) {
         let row = self.store.index.get(id).row;
         // Of a script, the commands it calls are remembered and not the keys it declares.
-        if row.has(flag::PUBSUB) || matches!(row.name, "eval_ro" | "evalsha_ro" | "fcall_ro") {
+        if row.has(flag::PUBSUB) || row.script.is_some() {
             return;
         }
         let session = self.session;
@@ -215,10 +216,11 @@ impl Store {
         id: Option<CommandId>,
     ) {
         let parent = id.and_then(|id| self.index.get(id).parent);
-        let is_client = parent.is_some_and(|parent| self.index.get(parent).row.name == "client");
+        let container = parent.map(|parent| self.index.get(parent).row);
+        let keeps_caching = container.is_some_and(|row| row.has(flag::KEEPS_CACHING));
         if let Some(session) = self.clients.sessions.get_mut(key)
             && let Some(tracking) = &mut session.tracking
-            && !is_client
+            && !keeps_caching
             && session.multi.is_none()
         {
             tracking.caching = false;

@@ -10,30 +10,19 @@
 //! Deadlines are on the steady clock, so that a wait neither stretches nor ends when the wall clock
 //! is set.
 
+use crate::base::ids::CommandId;
 use crate::base::ids::SessionKey;
 use crate::data::keyspace::{Entry, Held, Keys, Look, Ticket, Type, Wake};
-use crate::engine::command::{CommandId, flag};
+use crate::engine::command::flag;
 use crate::engine::host::Host;
 use crate::engine::output::Outputs;
-use crate::engine::session::{Blocked, BlockedOn};
+use crate::engine::session::{Blocked, BlockedOn, KeyWait};
 use crate::engine::store::ctx::Ctx;
 use crate::engine::store::{Effect, Flow, Store};
 use crate::types::stream::Stream;
-use kumi_resp::{Args, OwnedArgs, Protocol};
+use kumi_resp::{Args, Protocol};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-
-/// A command that waits for one of its keys.
-#[derive(Debug)]
-pub(crate) struct KeyWait {
-    pub(crate) id: CommandId,
-    pub(crate) args: OwnedArgs,
-    pub(crate) db: usize,
-    /// The keys, and what it waits for under each.
-    pub(crate) keys: Vec<(Box<[u8]>, Wake)>,
-    /// Its place among those that wait for the same keys.
-    ticket: Ticket,
-}
 
 impl Ctx<'_> {
     /// Whether a command that finds nothing may wait. Inside a transaction it answers at once.
@@ -139,14 +128,14 @@ impl Store {
             // A held command has not begun; it runs when the pause ends.
             return;
         }
-        if let BlockedOn::Log(wait) = on {
+        if let BlockedOn::Aof(wait) = on {
             let reply = wait.reply(self.log);
             return self.answer_late(outputs, key, on, &reply, false);
         }
         let reply: &[u8] = match (on, session.protocol) {
             (BlockedOn::Keys(_), Protocol::Resp2) => b"*-1\r\n",
             (BlockedOn::Keys(_), Protocol::Resp3) => b"_\r\n",
-            (BlockedOn::Replicas | BlockedOn::Pause(_) | BlockedOn::Log(_), _) => b":0\r\n",
+            (BlockedOn::Replicas | BlockedOn::Pause(_) | BlockedOn::Aof(_), _) => b":0\r\n",
         };
         self.answer_late(outputs, key, on, reply, false);
     }

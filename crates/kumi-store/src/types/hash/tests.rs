@@ -1,7 +1,13 @@
 use std::collections::{HashMap, HashSet};
 
+use super::super::packed::elem::Text;
 use super::super::testing::{any_text, assert_uniform};
 use super::*;
+
+/// The texts of a pair.
+fn texts<'a>((field, value): (Elem<'a>, Elem<'a>)) -> (Text<'a>, Text<'a>) {
+    (field.text(), value.text())
+}
 
 const SEED: Seed = (11, 22);
 

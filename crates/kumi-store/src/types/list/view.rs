@@ -60,10 +60,6 @@ impl<'a> ListRef<'a> {
         self.len
     }
 
-    pub(crate) fn is_empty(self) -> bool {
-        self.len == 0
-    }
-
     /// The element with this index.
     pub(crate) fn get(self, index: usize) -> Option<Elem<'a>> {
         self.iter_from(index).next()
@@ -100,24 +96,6 @@ impl<'a> ListRef<'a> {
             list: self,
             before: self.node_count(),
             place: None,
-        }
-    }
-
-    /// The elements from an index on towards the front.
-    pub(crate) fn iter_back_from(self, index: usize) -> IterBack<'a> {
-        if index >= self.len {
-            return self.iter_back();
-        }
-        let (node, offset) = self.locate(index);
-        IterBack {
-            list: self,
-            before: node,
-            place: self.node(node).map(|node| match node {
-                NodeRef::Packed(view) => {
-                    Place::Packed(view, view.seek(offset + 1).unwrap_or(view.end()))
-                }
-                NodeRef::Lone(bytes) | NodeRef::Plain(bytes) => Place::Plain(bytes),
-            }),
         }
     }
 

@@ -2,6 +2,40 @@ use super::super::testing::any_text;
 use super::listpack::each_listpack_element;
 use super::*;
 
+impl<'a, const TWO_WAY: bool> View<'a, TWO_WAY> {
+    /// Looks at bytes from elsewhere if they are exactly what a block with these elements would be.
+    pub(crate) fn check(bytes: &'a [u8]) -> Option<Self> {
+        let view = View(bytes);
+        if bytes.is_empty() {
+            return Some(view);
+        }
+        let mut again = Block::<TWO_WAY>::new();
+        again.begin();
+        let (mut at, mut len) = (HEADER, 0);
+        while at < bytes.len() {
+            let (elem, _) = decode(bytes.get(at..)?)?;
+            if Elem::parse(&elem.text()) != elem || len == Block::<TWO_WAY>::MAX_LEN {
+                return None;
+            }
+            again.push_back(elem);
+            at += view.step(at)?;
+            len += 1;
+        }
+        (again.bytes == bytes).then_some(view)
+    }
+}
+
+impl<'a> View<'a, true> {
+    /// The elements before a position, the nearest first.
+    pub(crate) fn iter_back(self, from: Pos) -> impl Iterator<Item = Elem<'a>> {
+        let mut pos = from;
+        std::iter::from_fn(move || {
+            pos = self.prev(pos)?;
+            self.at(pos)
+        })
+    }
+}
+
 type Model = Vec<Vec<u8>>;
 
 fn texts<const TWO_WAY: bool>(block: &Block<TWO_WAY>) -> Model {

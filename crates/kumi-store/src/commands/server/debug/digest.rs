@@ -14,8 +14,8 @@ use sha1::{Digest as _, Sha1};
 
 pub(super) fn digest(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
     let mut all = Digest::default();
-    for db in 0..ctx.shard().databases() {
-        if ctx.shard().len(db) == 0 {
+    for db in 0..ctx.databases() {
+        if ctx.key_count(db) == 0 {
             continue;
         }
         all.mix(&(db as u32).to_be_bytes());

@@ -33,11 +33,11 @@ pub(super) fn reload(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     } else {
         if save {
             let file = ctx.serialise();
-            ctx.shard().saved = Some(file);
+            *ctx.kept_file() = Some(file);
         }
-        let file = ctx.shard().saved.take().ok_or(BROKEN)?;
+        let file = ctx.kept_file().take().ok_or(BROKEN)?;
         let loaded = read(ctx, &file[..]);
-        ctx.shard().saved = Some(file);
+        *ctx.kept_file() = Some(file);
         loaded?
     };
     store(ctx, loaded, flush, merge)?;
@@ -78,7 +78,7 @@ fn read(ctx: &mut Ctx<'_>, file: impl Read) -> Result<Contents, CommandError> {
         Ok(())
     };
     read().map_err(|error| broken(&error))?;
-    let databases = ctx.shard().databases() as u64;
+    let databases = ctx.databases() as u64;
     if contents.keys.iter().any(|saved| saved.head.db >= databases) {
         return Err(broken(&"the file has more databases than the server"));
     }
@@ -97,10 +97,9 @@ fn store(ctx: &mut Ctx<'_>, contents: Contents, flush: bool, merge: bool) -> Com
             }
         }
     }
-    let now_ms = ctx.now.unix_ms();
     if flush {
-        for db in 0..ctx.shard().databases() {
-            ctx.shard().flush(db, now_ms);
+        for db in 0..ctx.databases() {
+            ctx.flush_database(db);
         }
         ctx.scripts().libraries = None;
         ctx.invalidate_everything();

@@ -65,17 +65,24 @@ pub(super) fn packed_threshold(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResu
     let bytes = bytes.ok_or(CommandError::fixed(
         "ERR argument must be a memory value bigger than 1 and smaller than 4gb",
     ))?;
-    ctx.shard().debug.plain_node_bytes = match bytes {
+    let plain_node_bytes = match bytes {
         0 => DebugSwitches::default().plain_node_bytes,
         bytes => bytes as usize,
     };
+    ctx.set_debug_switches(DebugSwitches {
+        plain_node_bytes,
+        ..ctx.debug_switches()
+    });
     ctx.reply.ok();
     Ok(())
 }
 
 pub(super) fn skip_checksum(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let on = crate::base::number::parse_i64(&args[2]).is_some_and(|on| on != 0);
-    ctx.shard().debug.skip_checksum = on;
+    ctx.set_debug_switches(DebugSwitches {
+        skip_checksum: on,
+        ..ctx.debug_switches()
+    });
     ctx.reply.ok();
     Ok(())
 }

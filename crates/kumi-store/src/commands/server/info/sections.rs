@@ -3,27 +3,27 @@
 use super::Section;
 use crate::base::version::{KUMI_VERSION, REDIS_VERSION};
 use crate::commands::server::memory::Overview;
-use crate::engine::host::{HostFacts, Now};
+use crate::engine::command::flag;
+use crate::engine::host::HostFacts;
 use crate::engine::pubsub::Kind;
+use crate::engine::store::SnapshotPurpose;
 use crate::engine::store::compaction::SHARE_PERCENT;
-use crate::engine::store::{SnapshotPurpose, Store};
+use crate::engine::store::report::Report;
 use std::fmt::Display;
 use std::io::Write;
 
 /// The text of a reply, built section by section.
 pub(super) struct Page<'a> {
-    store: &'a Store,
+    report: Report<'a>,
     facts: HostFacts,
-    now: Now,
     text: Vec<u8>,
 }
 
 impl<'a> Page<'a> {
-    pub(super) fn new(store: &'a Store, facts: HostFacts, now: Now) -> Self {
+    pub(super) fn new(report: Report<'a>, facts: HostFacts) -> Self {
         Self {
-            store,
+            report,
             facts,
-            now,
             text: Vec::new(),
         }
     }
@@ -73,10 +73,10 @@ impl<'a> Page<'a> {
     }
 
     fn server(&mut self) {
-        let settings = self.store.config.settings();
-        let (hz, run_id) = (settings.hz, self.store.telemetry.run_id.clone());
-        let started = self.store.telemetry.started;
-        let uptime_s = self.now.mono_ns.saturating_sub(started.mono_ns) / 1_000_000_000;
+        let settings = self.report.config.settings();
+        let (hz, run_id) = (settings.hz, self.report.telemetry.run_id.clone());
+        let started = self.report.telemetry.started;
+        let uptime_s = self.report.now.mono_ns.saturating_sub(started.mono_ns) / 1_000_000_000;
         let facts = std::mem::take(&mut self.facts);
         self.field("redis_version", REDIS_VERSION);
         self.field("kumi_version", KUMI_VERSION);
@@ -95,12 +95,15 @@ impl<'a> Page<'a> {
         self.field("process_supervised", supervised);
         self.field("run_id", run_id);
         self.field("tcp_port", facts.tcp_port);
-        self.field("server_time_usec", self.now.unix_us);
+        self.field("server_time_usec", self.report.now.unix_us);
         self.field("uptime_in_seconds", uptime_s);
         self.field("uptime_in_days", uptime_s / 86_400);
         self.field("hz", hz);
         self.field("configured_hz", hz);
-        self.field("lru_clock", (self.now.unix_us / 1_000_000) & 0xFF_FFFF);
+        self.field(
+            "lru_clock",
+            (self.report.now.unix_us / 1_000_000) & 0xFF_FFFF,
+        );
         self.field("executable", &facts.executable);
         self.field("config_file", &facts.config_file);
         self.field("io_threads_active", 0);
@@ -111,18 +114,23 @@ impl<'a> Page<'a> {
     }
 
     fn clients(&mut self) {
-        let now_s = self.now.unix_us / 1_000_000;
-        let maxclients = self.store.config.settings().maxclients;
-        let input = self.store.telemetry.stats.recent_input_bytes.largest(now_s);
+        let now_s = self.report.now.unix_us / 1_000_000;
+        let maxclients = self.report.config.settings().maxclients;
+        let input = self
+            .report
+            .telemetry
+            .stats
+            .recent_input_bytes
+            .largest(now_s);
         let output = self
-            .store
+            .report
             .telemetry
             .stats
             .recent_output_bytes
             .largest(now_s);
         let (mut blocked, mut with_timeout) = (0, 0);
         for waiting in self
-            .store
+            .report
             .clients
             .sessions
             .iter()
@@ -131,30 +139,25 @@ impl<'a> Page<'a> {
             blocked += 1;
             with_timeout += usize::from(waiting.until_ns.is_some());
         }
-        self.field("connected_clients", self.store.clients.sessions.len());
+        self.field("connected_clients", self.report.clients.sessions.len());
         self.field("cluster_connections", 0);
         self.field("maxclients", maxclients);
         self.field("client_recent_max_input_buffer", input);
         self.field("client_recent_max_output_buffer", output);
         self.field("blocked_clients", blocked);
-        self.field("tracking_clients", self.store.keyspace.tracking.clients);
+        self.field("tracking_clients", self.report.data.tracking_clients());
         self.field("clients_in_timeout_table", with_timeout);
-        self.field(
-            "total_blocking_keys",
-            self.store.keyspace.waiters.key_count(),
-        );
-        self.field(
-            "total_blocking_keys_on_nokey",
-            self.store.keyspace.waiters.key_count_on_loss(),
-        );
+        let (blocking, blocking_on_loss) = self.report.data.blocking_keys();
+        self.field("total_blocking_keys", blocking);
+        self.field("total_blocking_keys_on_nokey", blocking_on_loss);
     }
 
     fn memory(&mut self) {
-        let memory = Overview::of(self.store, &self.facts);
-        let maxmemory = self.store.config.settings().maxmemory_bytes;
+        let memory = Overview::of(self.report, &self.facts);
+        let maxmemory = self.report.config.settings().maxmemory_bytes;
         let maxmemory = usize::try_from(maxmemory).unwrap_or(usize::MAX);
         let system = usize::try_from(self.facts.system_memory_bytes).unwrap_or(usize::MAX);
-        let policy = self.store.config.text("maxmemory-policy");
+        let policy = self.report.config.text("maxmemory-policy");
         let policy = String::from_utf8_lossy(&policy.unwrap_or_default()).into_owned();
         let fragmentation = format!("{:.2}", memory.fragmentation());
         self.bytes("used_memory", memory.used);
@@ -175,7 +178,7 @@ impl<'a> Page<'a> {
         self.field("allocator_active", memory.allocator_resident());
         self.field("allocator_resident", memory.allocator_resident());
         self.bytes("total_system_memory", system);
-        let scripts = &self.store.scripts;
+        let scripts = &self.report.scripts;
         let (state, cache, cached) = (
             scripts.state_bytes(),
             scripts.cache_bytes(),
@@ -186,8 +189,8 @@ impl<'a> Page<'a> {
         self.field("used_memory_lua_human", human(state));
         self.field("used_memory_scripts_eval", cache);
         self.field("number_of_cached_scripts", cached);
-        let (libraries, functions) = self.store.scripts.library_counts();
-        let (function_state, code) = self.store.scripts.library_bytes();
+        let (libraries, functions) = self.report.scripts.library_counts();
+        let (function_state, code) = self.report.scripts.library_bytes();
         self.field("number_of_functions", functions);
         self.field("number_of_libraries", libraries);
         self.field("used_memory_vm_functions", function_state);
@@ -218,42 +221,49 @@ impl<'a> Page<'a> {
         self.field("mem_aof_buffer", self.facts.log.buffered_bytes);
         let allocator = self.facts.allocator.clone();
         self.field("mem_allocator", allocator);
-        let compacting = self.store.compacting_ms().is_some();
+        let compacting = self.report.compacting_ms.is_some();
         let share = if compacting { SHARE_PERCENT } else { 0 };
         self.field("active_defrag_running", share);
         self.field("lazyfree_pending_objects", self.facts.discards_pending);
-        self.field("lazyfreed_objects", self.store.telemetry.stats.lazily_freed);
+        self.field(
+            "lazyfreed_objects",
+            self.report.telemetry.stats.lazily_freed,
+        );
     }
 
     /// What was moved out of sparse pages, under the names that Redis has for it.
     fn compaction(&mut self) {
-        let done = self.store.telemetry.stats.compaction;
+        let done = self.report.telemetry.stats.compaction;
         let missed = done.keys - done.keys_moved;
         self.field("active_defrag_hits", done.blocks_moved);
         self.field("active_defrag_misses", missed);
         self.field("active_defrag_key_hits", done.keys_moved);
         self.field("active_defrag_key_misses", missed);
-        let current_ms = self.store.compacting_ms().unwrap_or(0);
-        let ended_ms = self.store.telemetry.stats.compaction_ms;
+        let current_ms = self.report.compacting_ms.unwrap_or(0);
+        let ended_ms = self.report.telemetry.stats.compaction_ms;
         self.field("total_active_defrag_time", ended_ms + current_ms);
         self.field("current_active_defrag_time", current_ms);
     }
 
     fn persistence(&mut self) {
-        let saves = self.store.saves;
-        let snapshot = self.store.snapshot.as_ref();
+        let saves = self.report.saves;
+        let snapshot = self.report.snapshot;
         let (peak, size, written, total) = snapshot.map_or((0, 0, 0, 0), |running| {
             let (written, total) = (running.keys_written(), running.keys);
             (running.peak_bytes, running.queued_bytes(), written, total)
         });
-        let configured = self.store.config.settings().snapshot_max_memory;
+        let configured = self.report.config.settings().snapshot_max_memory;
         let limit = snapshot.map_or(configured, |running| running.limit_bytes(configured));
         let share = (written * 100) as f64 / total.max(1) as f64;
         let saving = snapshot.filter(|running| running.purpose == SnapshotPurpose::Save);
         let saving_s = saving.map(|running| {
-            self.now.mono_ns.saturating_sub(running.started.mono_ns) / 1_000_000_000
+            self.report
+                .now
+                .mono_ns
+                .saturating_sub(running.started.mono_ns)
+                / 1_000_000_000
         });
-        let loading = self.store.is_loading();
+        let loading = self.report.loading.is_some();
         self.field("loading", u8::from(loading));
         self.field("async_loading", 0);
         self.field("current_cow_peak", peak);
@@ -263,7 +273,7 @@ impl<'a> Page<'a> {
         self.field("current_fork_perc", format!("{share:.2}"));
         self.field("current_save_keys_processed", written);
         self.field("current_save_keys_total", total);
-        let changes = self.store.keyspace.dirty - saves.changes;
+        let changes = self.report.data.changes() - saves.changes;
         self.field("rdb_changes_since_last_save", changes);
         self.field("rdb_bgsave_in_progress", u8::from(saving_s.is_some()));
         self.field("rdb_last_save_time", saves.last_unix_s);
@@ -290,7 +300,7 @@ impl<'a> Page<'a> {
             |time: Option<u64>| time.map_or(-1, |time| i64::try_from(time).unwrap_or(i64::MAX));
         self.field("aof_enabled", u8::from(log.enabled));
         // Nothing but the disk is in its way: it was answered with "started".
-        let begins = log.rewrite_begins && self.store.snapshot_purpose().is_none();
+        let begins = log.rewrite_begins && self.report.snapshot.is_none();
         let scheduled = log.rewrite_scheduled && !begins;
         self.field("aof_rewrite_in_progress", u8::from(log.rewriting || begins));
         self.field("aof_rewrite_scheduled", u8::from(scheduled));
@@ -303,7 +313,7 @@ impl<'a> Page<'a> {
         self.field("aof_rewrites", log.rewrites);
         self.field("aof_rewrites_consecutive_failures", log.rewrite_failures);
         self.field("aof_last_write_status", status(log.last_write_failed));
-        let extra_bytes = self.store.saves.rewrite_extra_bytes;
+        let extra_bytes = self.report.saves.rewrite_extra_bytes;
         self.field("aof_last_cow_size", extra_bytes);
     }
 
@@ -323,11 +333,14 @@ impl<'a> Page<'a> {
 
     /// How far loading is.
     fn loading(&mut self) {
-        let Some(loading) = &self.store.loading else {
+        let Some(loading) = self.report.loading else {
             return;
         };
         let (total, loaded) = (loading.total_bytes, loading.loaded_bytes);
-        let (start, elapsed_s) = (loading.start_unix_s, loading.elapsed_s(self.now.mono_ns));
+        let (start, elapsed_s) = (
+            loading.start_unix_s,
+            loading.elapsed_s(self.report.now.mono_ns),
+        );
         let eta_s = (loaded > 0).then(|| {
             let left = u128::from(total.saturating_sub(loaded));
             u128::from(elapsed_s) * left / u128::from(loaded)
@@ -343,7 +356,7 @@ impl<'a> Page<'a> {
 
     fn stats(&mut self) {
         let kbps = |rate: u64| format!("{:.2}", rate as f64 / 1024.0);
-        let stats = &self.store.telemetry.stats;
+        let stats = &self.report.telemetry.stats;
         let (input, output) = (
             kbps(stats.input_rate.per_second()),
             kbps(stats.output_rate.per_second()),
@@ -352,14 +365,17 @@ impl<'a> Page<'a> {
         self.field("total_connections_received", stats.total_connections);
         self.field(
             "total_commands_processed",
-            self.store.telemetry.stats.total_commands,
+            self.report.telemetry.stats.total_commands,
         );
-        let ops = self.store.telemetry.stats.ops_rate.per_second();
+        let ops = self.report.telemetry.stats.ops_rate.per_second();
         self.field("instantaneous_ops_per_sec", ops);
-        self.field("total_net_input_bytes", self.store.telemetry.stats.bytes_in);
+        self.field(
+            "total_net_input_bytes",
+            self.report.telemetry.stats.bytes_in,
+        );
         self.field(
             "total_net_output_bytes",
-            self.store.telemetry.stats.bytes_out,
+            self.report.telemetry.stats.bytes_out,
         );
         self.zeros(&["total_net_repl_input_bytes", "total_net_repl_output_bytes"]);
         self.field("instantaneous_input_kbps", input);
@@ -372,17 +388,17 @@ impl<'a> Page<'a> {
         );
         self.zeros(&["sync_full", "sync_partial_ok", "sync_partial_err"]);
         self.expiry_stats();
-        self.field("evicted_keys", self.store.keyspace.stats.evicted);
+        self.field("evicted_keys", self.report.data.stats().evicted);
         self.field(
             "evicted_clients",
-            self.store.telemetry.stats.evicted_clients,
+            self.report.telemetry.stats.evicted_clients,
         );
-        let (total_ms, current_ms) = self.store.eviction_exceeded_ms();
+        let (total_ms, current_ms) = self.report.exceeded_ms;
         self.field("total_eviction_exceeded_time", total_ms);
         self.field("current_eviction_exceeded_time", current_ms);
-        self.field("keyspace_hits", self.store.keyspace.stats.hits);
-        self.field("keyspace_misses", self.store.keyspace.stats.misses);
-        let pubsub = &self.store.pubsub;
+        self.field("keyspace_hits", self.report.data.stats().hits);
+        self.field("keyspace_misses", self.report.data.stats().misses);
+        let pubsub = &self.report.pubsub;
         let (channels, patterns, shard_channels) = (
             pubsub.names(Kind::Channel).count(),
             pubsub.pattern_count(),
@@ -398,19 +414,18 @@ impl<'a> Page<'a> {
             "slave_expires_tracked_keys",
         ]);
         self.compaction();
-        let tracking = &self.store.keyspace.tracking;
-        let (keys, items, prefixes) = (tracking.keys(), tracking.items(), tracking.prefixes());
+        let (keys, items, prefixes) = self.report.data.tracked();
         self.field("tracking_total_keys", keys);
         self.field("tracking_total_items", items);
         self.field("tracking_total_prefixes", prefixes);
         self.field("unexpected_error_replies", 0);
         self.field(
             "total_error_replies",
-            self.store.telemetry.stats.total_errors,
+            self.report.telemetry.stats.total_errors,
         );
         self.field("dump_payload_sanitizations", 0);
-        self.field("total_reads_processed", self.store.telemetry.stats.reads);
-        self.field("total_writes_processed", self.store.telemetry.stats.writes);
+        self.field("total_reads_processed", self.report.telemetry.stats.reads);
+        self.field("total_writes_processed", self.report.telemetry.stats.writes);
         self.zeros(&[
             "io_threaded_reads_processed",
             "io_threaded_writes_processed",
@@ -420,7 +435,7 @@ impl<'a> Page<'a> {
 
     /// Where the event loop spends its time.
     fn debug(&mut self) {
-        let turns = self.store.telemetry.stats.turns;
+        let turns = self.report.telemetry.stats.turns;
         self.field("eventloop_duration_aof_sum", turns.total.log_ns / 1000);
         self.field("eventloop_duration_cron_sum", turns.total.cron_ns / 1000);
         self.field("eventloop_duration_max", turns.longest_ns / 1000);
@@ -428,42 +443,42 @@ impl<'a> Page<'a> {
     }
 
     fn expiry_stats(&mut self) {
-        let (overdue, with_deadline) = self.store.keyspace.overdue(self.now.unix_ms());
+        let (overdue, with_deadline) = self.report.data.overdue(self.report.now.unix_ms());
         let stale = if with_deadline == 0 {
             0.0
         } else {
             overdue as f64 * 100.0 / with_deadline as f64
         };
-        let stats = self.store.keyspace.stats;
+        let stats = self.report.data.stats();
         self.field("expired_keys", stats.expired);
         self.field("expired_stale_perc", format_args!("{stale:.2}"));
         self.field("expired_time_cap_reached_count", stats.expiry_slices_cut);
         self.field(
             "expire_cycle_cpu_milliseconds",
-            self.store.telemetry.stats.active_expiry_us / 1000,
+            self.report.telemetry.stats.active_expiry_us / 1000,
         );
     }
 
     /// What the event loop and its limits did.
     fn front_stats(&mut self) {
-        let stats = &self.store.telemetry.stats;
+        let stats = &self.report.telemetry.stats;
         let (cycles, busy_us) = (stats.turns.count, stats.turns.total.busy_ns / 1000);
         let cycle_rate = stats.cycle_rate.per_second();
         let cycle_us = stats.busy_rate.per_second().checked_div(cycle_rate);
         // EXEC's own time is that of the commands it ran, which are counted already.
-        let commands = self.store.index.iter().zip(&stats.commands);
+        let commands = self.report.index.iter().zip(&stats.commands);
         let command_us: u64 = commands
-            .filter(|((_, indexed), _)| indexed.row.name != "exec")
+            .filter(|((_, indexed), _)| !indexed.row.has(flag::RUNS_QUEUED))
             .map(|(_, command)| command.usec())
             .sum();
         let denied = stats.denied;
         self.field(
             "client_query_buffer_limit_disconnections",
-            self.store.telemetry.stats.query_limit_disconnections,
+            self.report.telemetry.stats.query_limit_disconnections,
         );
         self.field(
             "client_output_buffer_limit_disconnections",
-            self.store.telemetry.stats.output_limit_disconnections,
+            self.report.telemetry.stats.output_limit_disconnections,
         );
         self.zeros(&["reply_buffer_shrinks", "reply_buffer_expands"]);
         self.field("eventloop_cycles", cycles);
@@ -482,8 +497,8 @@ impl<'a> Page<'a> {
     }
 
     fn replication(&mut self) {
-        let history = self.store.telemetry.replication_id.clone();
-        let backlog = self.store.config.text("repl-backlog-size");
+        let history = self.report.telemetry.replication_id.clone();
+        let backlog = self.report.config.text("repl-backlog-size");
         let backlog = String::from_utf8_lossy(&backlog.unwrap_or_default()).into_owned();
         self.field("role", "master");
         self.field("connected_slaves", 0);
@@ -517,10 +532,10 @@ impl<'a> Page<'a> {
 
     fn command_stats(&mut self) {
         let commands = self
-            .store
+            .report
             .index
             .iter()
-            .zip(&self.store.telemetry.stats.commands);
+            .zip(&self.report.telemetry.stats.commands);
         for ((_, indexed), stats) in commands {
             if stats.calls + stats.rejected + stats.failed == 0 {
                 continue;
@@ -543,7 +558,7 @@ impl<'a> Page<'a> {
     }
 
     fn error_stats(&mut self) {
-        for (code, count) in &self.store.telemetry.stats.errors {
+        for (code, count) in &self.report.telemetry.stats.errors {
             self.text.extend_from_slice(b"errorstat_");
             // A code is part of an error's text, which may hold anything: it must not end the line.
             self.text.extend(code.iter().map(|byte| match byte {
@@ -555,12 +570,12 @@ impl<'a> Page<'a> {
     }
 
     fn latency_stats(&mut self) {
-        let percentiles = &self.store.config.settings().latency_percentiles;
+        let percentiles = &self.report.config.settings().latency_percentiles;
         let commands = self
-            .store
+            .report
             .index
             .iter()
-            .zip(&self.store.telemetry.stats.commands);
+            .zip(&self.report.telemetry.stats.commands);
         for ((_, indexed), stats) in commands {
             if stats.histogram.total() == 0 {
                 continue;
@@ -584,8 +599,8 @@ impl<'a> Page<'a> {
     }
 
     fn keyspace(&mut self) {
-        for db in 0..self.store.keyspace.databases() {
-            let summary = self.store.keyspace.summary(db, self.now.unix_ms());
+        for db in 0..self.report.data.databases() {
+            let summary = self.report.data.summary(db, self.report.now.unix_ms());
             if summary.keys > 0 {
                 let _ = write!(
                     self.text,

@@ -1,6 +1,6 @@
 //! INFO's shape, and that every figure it shows can move.
 
-use crate::engine::host::TurnTimes;
+use crate::base::clock::TurnTimes;
 use crate::engine::session::InputUse;
 use crate::testing::Lab;
 use std::collections::BTreeMap;

@@ -116,7 +116,7 @@ const ADVICE: [(&str, &str); 3] = [
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::host::Now;
+    use crate::base::clock::Now;
 
     fn history(samples: &[(u64, u64)]) -> EventHistory {
         EventHistory {

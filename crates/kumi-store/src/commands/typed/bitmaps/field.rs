@@ -8,6 +8,7 @@ use crate::base::bits::{Field, Overflow};
 use crate::base::error::{CommandError, CommandResult};
 use crate::config::NotifyFlags;
 use crate::data::keyspace::Look;
+use crate::engine::key_spec::key;
 use crate::engine::store::ctx::Ctx;
 use kumi_resp::Args;
 use std::collections::BTreeMap;
@@ -185,4 +186,30 @@ fn run(
         changed.insert(first + index, byte);
     }
     (Some(answer), Some(new != before))
+}
+
+/// What a request does to its key.
+pub(super) fn key_flags(request: Args<'_>) -> u16 {
+    if only_reads(request) {
+        key::RO | key::ACCESS
+    } else {
+        key::RW | key::ACCESS | key::UPDATE
+    }
+}
+
+/// Whether all operations are GET. A request with an error counts as one that writes.
+fn only_reads(request: Args<'_>) -> bool {
+    let mut at = 2;
+    while let Some(word) = request.get(at) {
+        let left = request.len() - at - 1;
+        let is = |name: &[u8]| word.eq_ignore_ascii_case(name);
+        at += if is(b"GET") && left >= 2 {
+            3
+        } else if is(b"OVERFLOW") && left >= 1 {
+            2
+        } else {
+            return false;
+        };
+    }
+    true
 }

@@ -10,6 +10,7 @@ use crate::commands::parse::integer;
 use crate::commands::typed::expire::invalid_expire_time;
 use crate::config::NotifyFlags;
 use crate::data::keyspace::{Expiry, NewValue, When};
+use crate::engine::key_spec::key;
 use crate::engine::store::ctx::Ctx;
 use kumi_resp::Args;
 
@@ -45,7 +46,7 @@ pub(super) fn getex(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let options = Options::for_getex(args.tail(2))?;
     let key = &args[1];
     let now_ms = ctx.now.unix_ms();
-    let lazy_expire = ctx.shard().lazy_expire;
+    let lazy_expire = ctx.expires_lazily();
     let (mut keys, reply) = ctx.keys_and_reply();
     let Some(value) = keys.read(key)? else {
         reply.null();
@@ -224,5 +225,15 @@ impl<'a> Options<'a> {
             absolute,
         });
         Ok(())
+    }
+}
+
+/// What a request does to its key.
+pub(super) fn key_flags(request: Args<'_>) -> u16 {
+    let mut options = request.iter().skip(3);
+    if options.any(|option| option.eq_ignore_ascii_case(b"GET")) {
+        key::RW | key::ACCESS | key::UPDATE
+    } else {
+        key::OW | key::UPDATE
     }
 }

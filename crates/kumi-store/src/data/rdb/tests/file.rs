@@ -1,16 +1,7 @@
 //! Whole files: recorded ones of 6.2 and 7.2 servers, and exchange with a redis-server.
 
-use crate::testing::Lab;
+use crate::testing::{Lab, load};
 use std::process::{Command, Stdio};
-
-/// Loads the bytes of a file; what the log would say.
-fn load(bytes: &[u8]) -> Result<(Lab, crate::engine::store::Loaded), String> {
-    let mut lab = Lab::new();
-    let loaded = lab.store.load_rdb(bytes, |_| {});
-    loaded
-        .map(|loaded| (lab, loaded))
-        .map_err(|error| error.to_string())
-}
 
 #[test]
 fn what_is_no_file_is_refused_with_its_reason() {

@@ -1,4 +1,4 @@
-use super::packed;
+use crate::engine::session::PackedName;
 use crate::engine::store::Flow;
 use crate::testing::Lab;
 use kumi_resp::{Batch, Limits, encode};
@@ -211,14 +211,14 @@ fn no_two_names_are_packed_alike() {
     for (index, name) in names.iter().enumerate() {
         for other in &names[index + 1..] {
             assert_ne!(
-                packed(name.as_bytes()),
-                packed(other.as_bytes()),
+                PackedName::new(name.as_bytes()),
+                PackedName::new(other.as_bytes()),
                 "{name:?} {other:?}"
             );
         }
-        assert!(packed(name.as_bytes()).is_some(), "{name:?}");
+        assert!(PackedName::new(name.as_bytes()).is_some(), "{name:?}");
     }
-    assert_eq!(packed(b"12345678901234567"), None);
+    assert_eq!(PackedName::new(b"12345678901234567"), None);
 }
 
 #[test]

@@ -30,7 +30,8 @@ fn check(list: &List, model: &[Vec<u8>], rng: &mut fastrand::Rng, context: &str)
         .collect();
     assert_eq!(forward, model[index.min(model.len())..], "{context}");
     let mut back: Vec<_> = view
-        .iter_back_from(index)
+        .iter_back()
+        .skip(view.len().saturating_sub(index + 1))
         .map(|elem| elem.text().to_vec())
         .collect();
     back.reverse();

@@ -147,7 +147,7 @@ fn frozen_keys_are_hidden_and_stay() {
     lab.run("MSET a 1 b 2");
     lab.run("PEXPIRE a 10");
     lab.run("PEXPIRE b 10");
-    lab.store.keyspace.expiry_frozen = true;
+    lab.store.keyspace.expiry_paused = true;
     lab.advance_ms(10);
     lab.check(&[
         ("GET a", "$-1\r\n"),
@@ -160,7 +160,7 @@ fn frozen_keys_are_hidden_and_stay() {
         ("DBSIZE", ":2\r\n"),
     ]);
     assert_eq!(lab.store.keyspace.stats.expired, 0);
-    lab.store.keyspace.expiry_frozen = false;
+    lab.store.keyspace.expiry_paused = false;
     lab.advance_ms(0);
     lab.check(&[("DBSIZE", ":1\r\n"), ("TTL a", ":-1\r\n")]);
     assert_eq!(lab.store.keyspace.stats.expired, 1);

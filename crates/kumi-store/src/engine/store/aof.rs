@@ -7,54 +7,13 @@ use crate::base::ids::SessionKey;
 use crate::data::keyspace::{StringRef, ValueRef};
 use crate::data::rdb::{Compression, payload};
 use crate::engine::output::Outputs;
-use crate::engine::session::BlockedOn;
+use crate::engine::session::{AofWait, BlockedOn, LogProgress};
 use kumi_resp::encode;
 use std::io::{self, Write};
 use std::time::Duration;
 
 /// How much is serialised before it is written.
 const WRITE_BYTES: usize = 256 * 1024;
-
-/// How far the append-only file is synced.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LogProgress {
-    /// There is an append-only file, and it is complete.
-    pub on: bool,
-    /// Position in the stream of all writes up to which it is synced.
-    pub synced: u64,
-}
-
-/// What a session waits for with WAITAOF.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LogWait {
-    /// Position in the stream of all writes behind the session's last one.
-    pub(crate) written: u64,
-    /// Whether the local file has to be synced.
-    pub(crate) local: bool,
-    /// How many replicas have to have synced; there are none.
-    pub(crate) replicas: i64,
-}
-
-impl LogWait {
-    /// Whether the wait is over. A log whose first base is missing is not on yet, and is waited for.
-    pub(crate) fn is_over(&self, log: LogProgress) -> bool {
-        self.replicas <= 0 && (!self.local || self.is_synced(log))
-    }
-
-    /// Whether the local file has what the session has written.
-    pub(crate) fn is_synced(&self, log: LogProgress) -> bool {
-        log.on && log.synced >= self.written
-    }
-
-    /// The reply: whether the local file is synced, and the number of replicas.
-    pub(crate) fn reply(&self, log: LogProgress) -> [u8; 12] {
-        let local = if self.is_synced(log) { b'1' } else { b'0' };
-        let mut reply = *b"*2\r\n:0\r\n:0\r\n";
-        reply[5] = local;
-        reply
-    }
-}
 
 impl Store {
     /// How long to sleep before writes go to the append-only file (DEBUG AOF-FLUSH-SLEEP).
@@ -125,10 +84,10 @@ impl Store {
         !self.clients.log_waiters.is_empty()
     }
 
-    fn log_wait(&self, key: SessionKey) -> Option<LogWait> {
+    fn log_wait(&self, key: SessionKey) -> Option<AofWait> {
         let session = self.clients.sessions.get(key)?;
         match &session.blocked.as_ref()?.on {
-            BlockedOn::Log(wait) => Some(*wait),
+            BlockedOn::Aof(wait) => Some(*wait),
             _ => None,
         }
     }
@@ -146,7 +105,7 @@ impl Store {
 
     /// Refuses writes with MISCONF and this reason, or accepts them again.
     pub fn refuse_writes(&mut self, reason: Option<&str>) {
-        self.log_error = reason.map(Box::from);
+        self.aof_error = reason.map(Box::from);
     }
 
     /// Writes all data as requests: the base of an append-only file without `aof-use-rdb-preamble`. Strings are SET
