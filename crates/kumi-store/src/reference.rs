@@ -1,6 +1,8 @@
 //! The real redis-server that tests of this crate compare with: Debian's package, or the binary that
 //! `REDIS_SERVER_BIN` names. It runs on a private Unix socket and is killed when dropped.
 
+pub(crate) mod payload;
+
 use crate::support::client::Client;
 use crate::support::frame::Frame;
 use crate::support::server::Server;

@@ -5,8 +5,10 @@ pub(crate) mod json;
 use crate::base::clock::Now;
 use crate::base::ids::SessionKey;
 use crate::base::seeds::Seeds;
+use crate::commands;
 use crate::config::{Config, Origin};
 use crate::data::keyspace::Piece;
+use crate::engine::command::CommandIndex;
 use crate::engine::host::{ApplyError, Host, HostFacts, WriteKeys};
 use crate::engine::output::Outputs;
 use crate::engine::session::Peer;
@@ -461,6 +463,11 @@ pub(crate) fn events(received: &str) -> Vec<String> {
         }
     };
     lines.chunks(9).map(event).collect()
+}
+
+/// The index over the rows of all commands.
+pub(crate) fn command_index() -> CommandIndex {
+    CommandIndex::new(commands::FAMILIES)
 }
 
 /// Loads the bytes of a file; what the log would say.

@@ -3,8 +3,6 @@
 //! The arithmetic is in `base/bits.rs`, BITFIELD in `bitmaps/field.rs`. An offset may not reach beyond `proto-max-bulk-len`.
 
 mod field;
-#[cfg(test)]
-mod tests;
 
 use crate::base::bits::{self, BitOp, Combined, Range, Unit};
 use crate::base::error::{CommandError, CommandResult};
@@ -291,3 +289,6 @@ fn unit(arg: Option<&[u8]>) -> Result<Unit, CommandError> {
         Some(_) => Err(CommandError::SYNTAX),
     }
 }
+
+#[cfg(test)]
+mod tests;

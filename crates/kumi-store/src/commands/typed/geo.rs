@@ -2,8 +2,6 @@
 //! `geo/search.rs`.
 
 mod search;
-#[cfg(test)]
-mod tests;
 
 use super::sorted_sets::{add_scored, parse_score};
 use crate::base::error::{CommandError, CommandResult};
@@ -287,3 +285,6 @@ fn coordinates(reply: &mut Reply<'_>, point: Point) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

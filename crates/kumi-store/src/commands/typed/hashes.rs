@@ -6,8 +6,6 @@
 
 mod counters;
 mod random;
-#[cfg(test)]
-mod tests;
 
 use super::elements::scan_elements;
 use crate::base::error::{CommandError, CommandResult};
@@ -401,3 +399,6 @@ fn bulk(reply: &mut Reply<'_>, elem: Elem<'_>) {
         Elem::Bytes(bytes) => reply.bulk(bytes),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,6 @@
 //! HyperLogLog: counting different elements in a string of at most 12 KiB. The registers are in `base/hyperloglog.rs`;
 //! here are keys, replies and events.
 
-#[cfg(test)]
-mod tests;
-
 use crate::base::error::{CommandError, CommandResult};
 use crate::base::hyperloglog::{self as hll, Encoding, HllError, Union};
 use crate::config::NotifyFlags;
@@ -237,3 +234,6 @@ impl From<HllError> for CommandError {
         CommandError::new(error.to_string())
     }
 }
+
+#[cfg(test)]
+mod tests;

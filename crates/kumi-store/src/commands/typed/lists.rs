@@ -4,10 +4,6 @@
 mod blocking;
 mod moving;
 mod search;
-#[cfg(test)]
-mod tests;
-#[cfg(test)]
-mod waiting_tests;
 
 use crate::base::error::{CommandError, CommandResult};
 use crate::commands::parse::integer;
@@ -666,3 +662,6 @@ pub(super) fn limits(ctx: &Ctx<'_>) -> ListLimits {
     ctx.settings()
         .list_limits(ctx.debug_switches().plain_node_bytes)
 }
+
+#[cfg(test)]
+mod tests;

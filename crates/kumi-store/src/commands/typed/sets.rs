@@ -6,8 +6,6 @@
 
 mod algebra;
 mod random;
-#[cfg(test)]
-mod tests;
 
 use super::elements::scan_elements;
 use crate::base::error::CommandResult;
@@ -394,3 +392,6 @@ fn bulk(reply: &mut Reply<'_>, elem: Elem<'_>) {
         Elem::Bytes(bytes) => reply.bulk(bytes),
     }
 }
+
+#[cfg(test)]
+mod tests;

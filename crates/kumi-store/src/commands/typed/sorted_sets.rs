@@ -7,12 +7,8 @@
 
 mod add;
 mod algebra;
-#[cfg(test)]
-mod combined_tests;
 mod pick;
 mod range;
-#[cfg(test)]
-mod tests;
 mod waiting;
 
 use super::elements::scan_elements;
@@ -620,3 +616,6 @@ fn rank(ctx: &mut Ctx<'_>, args: Args<'_>, reverse: bool) -> CommandResult {
 pub(super) fn limits(ctx: &Ctx<'_>) -> ZsetLimits {
     ctx.settings().zset_limits()
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,10 +12,6 @@ mod pending;
 mod propagate;
 mod range;
 mod read;
-#[cfg(test)]
-mod tests;
-#[cfg(test)]
-mod waiting_tests;
 
 use crate::base::error::{CommandError, CommandResult};
 use crate::commands::help;
@@ -444,3 +440,6 @@ fn consumer_of(group: &mut StreamGroup, name: &[u8], now_ms: i64) -> (ConsumerKe
     }
     (key, found.is_none())
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,8 +7,6 @@
 mod counters;
 mod lcs;
 mod set;
-#[cfg(test)]
-mod tests;
 
 use crate::base::error::{CommandError, CommandResult};
 use crate::base::number::format_i64;
@@ -507,3 +505,6 @@ fn part(bytes: &[u8], start: i64, end: i64) -> &[u8] {
     let (start, end) = (place(start), place(end).min(bytes.len().saturating_sub(1)));
     bytes.get(start..=end).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;

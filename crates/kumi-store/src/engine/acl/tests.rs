@@ -1,5 +1,5 @@
 use crate::engine::store::{Effect, Flow};
-use crate::testing::Lab;
+use crate::testing::{Lab, command_index};
 
 impl Lab {
     /// A connection that is this user's.
@@ -608,9 +608,9 @@ fn a_user_who_may_do_everything_is_not_checked() {
 
 #[test]
 fn no_command_of_constant_time_names_keys_in_its_options() {
-    use crate::engine::command::{CommandIndex, flag};
+    use crate::engine::command::flag;
     use crate::engine::key_spec::key;
-    let index = CommandIndex::new(crate::commands::FAMILIES);
+    let index = command_index();
     for (_, indexed) in index.iter() {
         let row = indexed.row;
         let incomplete = row
@@ -641,7 +641,7 @@ fn patterns_match_keys_that_begin_like_them() {
 
 #[test]
 fn every_row_of_the_command_table_has_a_bit() {
-    let index = crate::engine::command::CommandIndex::new(crate::commands::FAMILIES);
+    let index = command_index();
     assert!(index.len() <= 64 * super::user::COMMAND_WORDS);
 }
 

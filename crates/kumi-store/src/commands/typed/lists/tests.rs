@@ -1,5 +1,7 @@
 //! What the list commands answer, as a real server was seen to, with 7.2's names of encodings.
 
+mod waiting;
+
 use crate::testing::Lab;
 
 #[test]

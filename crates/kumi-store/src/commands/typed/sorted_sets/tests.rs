@@ -1,5 +1,7 @@
 //! What the commands of sorted sets answer, and what else they leave behind.
 
+mod combined;
+
 use crate::testing::Lab;
 
 #[test]

@@ -1,6 +1,8 @@
 //! Streams by command: what the differential test cannot show, because Redis 7.2 does otherwise than 7.0, and the
 //! records for replicas.
 
+mod waiting;
+
 use crate::testing::Lab;
 
 /// The time of a new [`Lab`].

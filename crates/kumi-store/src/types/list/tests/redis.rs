@@ -3,46 +3,11 @@
 //! Redis 7.0 has no lists that are called `listpack`, so the list here is a quicklist from its first element on.
 
 use super::*;
-use crate::data::rdb::{self, Reader, Visitor};
-use crate::reference::Reference;
-use crate::types::stream::Stream;
-
-/// The nodes of a list in a payload.
-#[derive(Default)]
-struct Shape(Vec<Vec<Vec<u8>>>);
-
-impl Visitor for Shape {
-    fn string(&mut self, _: &[u8]) {}
-    fn begin(&mut self, _: rdb::Type, _: u64) {}
-    fn list_element(&mut self, _: &[u8]) {}
-    fn list_node(&mut self, node: PackedList) {
-        let elements = node.view().iter().map(|elem| elem.text().to_vec());
-        self.0.push(elements.collect());
-    }
-    fn list_plain_node(&mut self, element: &[u8]) {
-        self.0.push(vec![element.to_vec()]);
-    }
-    fn set_member(&mut self, _: &[u8]) -> bool {
-        false
-    }
-    fn sorted_set_member(&mut self, _: &[u8], _: f64) -> bool {
-        false
-    }
-    fn hash_field(&mut self, _: &[u8], _: &[u8]) -> bool {
-        false
-    }
-    fn stream(&mut self, _: Stream) {}
-}
+use crate::reference::{Reference, payload};
 
 fn theirs(redis: &mut Reference) -> Vec<Vec<Vec<u8>>> {
-    let payload = match redis.call(&["DUMP", "k"]).text() {
-        Some(payload) => payload.to_vec(),
-        None => return Vec::new(),
-    };
-    let (kind, value) = rdb::open(&payload, false).unwrap();
-    let mut shape = Shape::default();
-    rdb::decode(kind, &mut Reader::new(value), &mut shape).unwrap();
-    shape.0
+    let payload = redis.call(&["DUMP", "k"]);
+    payload.text().map(payload::list_nodes).unwrap_or_default()
 }
 
 fn ours(list: &List) -> Vec<Vec<Vec<u8>>> {
@@ -155,9 +120,7 @@ fn nodes_split_and_merge_as_in_redis() {
             }
         }
         list.push(Side::Back, b"last", limits);
-        let mut payload = Vec::new();
-        rdb::Writer::new(&mut payload, rdb::Compression::Lzf).list_value(list.view());
-        rdb::seal(&mut payload);
+        let payload = payload::of_list(list.view());
         redis.call(&[b"RESTORE".as_slice(), b"k", b"0", &payload, b"REPLACE"]);
         assert_eq!(ours(&list), theirs(&mut redis), "seed {seed}");
         // What was read is a list with the same nodes.

@@ -1,40 +1,12 @@
 //! The same changes on a running redis-server: afterwards its DUMP holds the same nodes, counters and groups.
 
 use super::*;
-use crate::data::rdb::{self, Reader, Visitor};
-use crate::reference::Reference;
+use crate::reference::{Reference, payload};
 use crate::support::frame::Frame;
 use std::fmt::Write;
 
-/// Keeps the stream of a payload.
-struct Taken(Option<Stream>);
-
-impl Visitor for Taken {
-    fn string(&mut self, _: &[u8]) {}
-    fn begin(&mut self, _: rdb::Type, _: u64) {}
-    fn list_element(&mut self, _: &[u8]) {}
-    fn list_node(&mut self, _: PackedList) {}
-    fn list_plain_node(&mut self, _: &[u8]) {}
-    fn set_member(&mut self, _: &[u8]) -> bool {
-        false
-    }
-    fn sorted_set_member(&mut self, _: &[u8], _: f64) -> bool {
-        false
-    }
-    fn hash_field(&mut self, _: &[u8], _: &[u8]) -> bool {
-        false
-    }
-    fn stream(&mut self, stream: Stream) {
-        self.0 = Some(stream);
-    }
-}
-
 fn theirs(redis: &mut Reference) -> Stream {
-    let payload = redis.text(&["DUMP", "k"]);
-    let (kind, value) = rdb::open(&payload, false).unwrap();
-    let mut taken = Taken(None);
-    rdb::decode(kind, &mut Reader::new(value), &mut taken).unwrap();
-    taken.0.expect("it is a stream")
+    payload::stream(&redis.text(&["DUMP", "k"]))
 }
 
 /// Everything but times and slot numbers.
