@@ -5,6 +5,7 @@
 
 pub(crate) mod docs;
 mod help;
+mod options;
 mod parse;
 mod server;
 #[cfg(test)]

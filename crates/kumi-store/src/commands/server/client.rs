@@ -5,6 +5,7 @@ mod tracking;
 use crate::base::error::{CommandError, CommandResult};
 use crate::base::ids::UserId;
 use crate::base::ids::{Class, SessionKey};
+use crate::commands::options::OptionReader;
 use crate::commands::{help, parse};
 use crate::engine::command::{Command, CommandIndex, Group, category, flag};
 use crate::engine::output::Outputs;
@@ -334,29 +335,27 @@ fn victims<'a>(ctx: &mut Ctx<'_>, args: Args<'a>) -> Result<Victims<'a>, Command
         spare: Some(ctx.session),
         ..Victims::default()
     };
-    let options: Vec<&[u8]> = args.iter().skip(2).collect();
-    for pair in options.chunks(2) {
-        let [option, value] = *pair else {
-            return Err(CommandError::SYNTAX);
-        };
-        match option.to_ascii_uppercase().as_slice() {
-            b"ID" => {
+    let mut options = OptionReader::new(args, 2);
+    while let Some(word) = options.word() {
+        let value = options.value()?;
+        match &*word {
+            b"id" => {
                 let id = client_id(value).ok_or(CommandError::fixed(
                     "ERR client-id should be greater than 0",
                 ))?;
                 victims.id = Some(id);
             }
-            b"TYPE" => victims.kind = Some(client_type(value)?),
-            b"ADDR" => victims.addr = Some(value),
-            b"LADDR" => victims.laddr = Some(value),
-            b"USER" => {
+            b"type" => victims.kind = Some(client_type(value)?),
+            b"addr" => victims.addr = Some(value),
+            b"laddr" => victims.laddr = Some(value),
+            b"user" => {
                 let user = ctx.acl().find(value).ok_or_else(|| {
                     CommandError::new([b"ERR No such user '", value, b"'"].concat())
                 })?;
                 victims.user = Some(user);
             }
-            b"SKIPME" if value.eq_ignore_ascii_case(b"yes") => victims.spare = Some(ctx.session),
-            b"SKIPME" if value.eq_ignore_ascii_case(b"no") => victims.spare = None,
+            b"skipme" if value.eq_ignore_ascii_case(b"yes") => victims.spare = Some(ctx.session),
+            b"skipme" if value.eq_ignore_ascii_case(b"no") => victims.spare = None,
             _ => return Err(CommandError::SYNTAX),
         }
     }

@@ -5,6 +5,7 @@
 use super::client::is_printable_name;
 use crate::base::error::{CommandError, CommandResult};
 use crate::base::version::REDIS_VERSION;
+use crate::commands::options::OptionReader;
 use crate::commands::parse;
 use crate::engine::acl::Reason;
 use crate::engine::command::{Command, Group, category, flag};
@@ -146,28 +147,27 @@ fn hello(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     };
     let mut credentials = None;
     let mut name = None;
-    let mut position = 2;
-    while let Some(option) = args.get(position) {
-        let left = args.len() - position - 1;
-        if option.eq_ignore_ascii_case(b"AUTH") && left >= 2 {
-            credentials = Some((&args[position + 1], &args[position + 2]));
-            position += 3;
-        } else if option.eq_ignore_ascii_case(b"SETNAME") && left >= 1 {
-            let given = &args[position + 1];
-            if !is_printable_name(given) {
-                return Err(CommandError::fixed(
-                    "ERR Client names cannot contain spaces, newlines or special characters.",
+    let mut options = OptionReader::new(args, 2);
+    while let Some(word) = options.word() {
+        match (&*word, options.left()) {
+            (b"auth", 2..) => credentials = Some(options.values()?),
+            (b"setname", 1..) => {
+                let given = options.value()?;
+                if !is_printable_name(given) {
+                    return Err(CommandError::fixed(
+                        "ERR Client names cannot contain spaces, newlines or special characters.",
+                    ));
+                }
+                name = Some(given);
+            }
+            _ => {
+                return Err(CommandError::new(
+                    [b"ERR Syntax error in HELLO option '", word.sent, b"'"].concat(),
                 ));
             }
-            name = Some(given);
-            position += 2;
-        } else {
-            return Err(CommandError::new(
-                [b"ERR Syntax error in HELLO option '", option, b"'"].concat(),
-            ));
         }
     }
-    if let Some((user, password)) = credentials {
+    if let Some([user, password]) = credentials {
         authenticate(ctx, user, password)?;
     }
     if !ctx.is_trusted() {

@@ -4,6 +4,7 @@ use super::scripting;
 use crate::base::error::{CommandError, CommandResult};
 use crate::base::glob;
 use crate::commands::help;
+use crate::commands::options::OptionReader;
 use crate::engine::command::{Command, Group, Script, category, flag};
 use crate::engine::key_spec::{KeySpec, key};
 use crate::engine::reply::Reply;
@@ -238,20 +239,21 @@ fn delete(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 }
 
 fn list(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let (mut with_code, mut pattern, mut at) = (false, None, 2);
-    while let Some(option) = args.get(at) {
-        at += 1;
-        if !with_code && option.eq_ignore_ascii_case(b"WITHCODE") {
-            with_code = true;
-        } else if pattern.is_none() && option.eq_ignore_ascii_case(b"LIBRARYNAME") {
-            let name = args.get(at);
-            pattern = Some(name.ok_or(CommandError::fixed(
-                "ERR library name argument was not given",
-            ))?);
-            at += 1;
-        } else {
-            let text = [b"ERR Unknown argument ", option].concat();
-            return Err(CommandError::new(text));
+    let (mut with_code, mut pattern) = (false, None);
+    let mut options = OptionReader::new(args, 2);
+    while let Some(word) = options.word() {
+        match &*word {
+            b"withcode" if !with_code => with_code = true,
+            b"libraryname" if pattern.is_none() => {
+                let name = options.argument();
+                pattern = Some(name.ok_or(CommandError::fixed(
+                    "ERR library name argument was not given",
+                ))?);
+            }
+            _ => {
+                let text = [b"ERR Unknown argument ", word.sent].concat();
+                return Err(CommandError::new(text));
+            }
         }
     }
     let (scripts, reply) = ctx.scripts_and_reply();

@@ -4,6 +4,7 @@
 //! knows of the process. There is no look into the allocator.
 
 use crate::base::error::{CommandError, CommandResult};
+use crate::commands::options::OptionReader;
 use crate::commands::{help, parse};
 use crate::data::keyspace::{Entry, Look};
 use crate::engine::command::{Command, flag};
@@ -88,10 +89,10 @@ const SUBCOMMANDS: &[Command] = &[
 fn usage(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     // Every value keeps the sum of its bytes, so nothing is sampled: the count is checked and then means nothing.
     // It may be given more than once; the first invalid value is reported.
-    let mut words = args.iter().skip(3);
-    while let Some(word) = words.next() {
-        let count = words.next().ok_or(CommandError::SYNTAX)?;
-        if !word.eq_ignore_ascii_case(b"SAMPLES") || parse::integer(count)? < 0 {
+    let mut options = OptionReader::new(args, 3);
+    while let Some(word) = options.word() {
+        let count = options.value()?;
+        if *word != *b"samples" || parse::integer(count)? < 0 {
             return Err(CommandError::SYNTAX);
         }
     }

@@ -1,6 +1,7 @@
 //! SAVE, BGSAVE, BGREWRITEAOF, LASTSAVE, and SHUTDOWN, which may save.
 
 use crate::base::error::{CommandError, CommandResult};
+use crate::commands::options::OptionReader;
 use crate::engine::command::{Command, category, flag};
 use crate::engine::host::RewriteStart;
 use crate::engine::store::ctx::Ctx;
@@ -128,13 +129,14 @@ fn lastsave(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
 fn shutdown(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let mut request = ShutdownRequest::default();
     let (mut save, mut nosave, mut abort) = (false, false, false);
-    for option in args.iter().skip(1) {
-        match option.to_ascii_uppercase().as_slice() {
-            b"SAVE" => save = true,
-            b"NOSAVE" => nosave = true,
-            b"NOW" => request.now = true,
-            b"FORCE" => request.force = true,
-            b"ABORT" => abort = true,
+    let mut options = OptionReader::new(args, 1);
+    while let Some(word) = options.word() {
+        match &*word {
+            b"save" => save = true,
+            b"nosave" => nosave = true,
+            b"now" => request.now = true,
+            b"force" => request.force = true,
+            b"abort" => abort = true,
             _ => return Err(CommandError::SYNTAX),
         }
     }

@@ -5,6 +5,7 @@
 
 use crate::base::error::{CommandError, CommandResult};
 use crate::base::number::format_u64;
+use crate::commands::options::OptionReader;
 use crate::commands::parse::integer;
 use crate::config::NotifyFlags;
 use crate::data::keyspace::{Expiry, Look};
@@ -144,30 +145,26 @@ struct Options {
 impl Options {
     fn parse(args: Args<'_>) -> Result<Self, CommandError> {
         let mut options = Options::default();
-        let mut at = 4;
-        while let Some(word) = args.get(at) {
-            let more = args.get(at + 1);
-            match (word.to_ascii_lowercase().as_slice(), more) {
-                (b"replace", _) => options.replace = true,
-                (b"absttl", _) => options.absolute = true,
-                (b"idletime", Some(text)) if options.frequency.is_none() => {
-                    let seconds = integer(text)?;
+        let mut reader = OptionReader::new(args, 4);
+        while let Some(word) = reader.word() {
+            match &*word {
+                b"replace" => options.replace = true,
+                b"absttl" => options.absolute = true,
+                b"idletime" if options.frequency.is_none() => {
+                    let seconds = integer(reader.value()?)?;
                     let seconds = u64::try_from(seconds).map_err(|_| {
                         CommandError::fixed("ERR Invalid IDLETIME value, must be >= 0")
                     })?;
                     options.idle_s = Some(seconds);
-                    at += 1;
                 }
-                (b"freq", Some(text)) if options.idle_s.is_none() => {
-                    let frequency = u8::try_from(integer(text)?).map_err(|_| {
+                b"freq" if options.idle_s.is_none() => {
+                    let frequency = u8::try_from(integer(reader.value()?)?).map_err(|_| {
                         CommandError::fixed("ERR Invalid FREQ value, must be >= 0 and <= 255")
                     })?;
                     options.frequency = Some(frequency);
-                    at += 1;
                 }
                 _ => return Err(CommandError::SYNTAX),
             }
-            at += 1;
         }
         Ok(options)
     }

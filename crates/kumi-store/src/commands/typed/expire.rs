@@ -5,6 +5,7 @@
 
 use crate::base::error::{CommandError, CommandResult};
 use crate::base::number::format_u64;
+use crate::commands::options::OptionReader;
 use crate::commands::parse;
 use crate::config::NotifyFlags;
 use crate::data::keyspace::{Entry, Expiry, Look};
@@ -209,15 +210,16 @@ struct ExpireFlags {
 impl ExpireFlags {
     fn parse(args: Args<'_>) -> Result<Self, CommandError> {
         let mut flags = Self::default();
-        for word in args.iter() {
-            match word.to_ascii_lowercase().as_slice() {
+        let mut reader = OptionReader::new(args, 0);
+        while let Some(word) = reader.word() {
+            match &*word {
                 b"nx" => flags.nx = true,
                 b"xx" => flags.xx = true,
                 b"gt" => flags.gt = true,
                 b"lt" => flags.lt = true,
                 _ => {
                     return Err(CommandError::new(
-                        [b"ERR Unsupported option ", word].concat(),
+                        [b"ERR Unsupported option ", word.sent].concat(),
                     ));
                 }
             }

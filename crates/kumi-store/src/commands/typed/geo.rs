@@ -6,6 +6,7 @@ mod search;
 use super::sorted_sets::{add_scored, parse_score};
 use crate::base::error::{CommandError, CommandResult};
 use crate::base::geo::Point;
+use crate::commands::options::OptionReader;
 use crate::data::keyspace::Look;
 use crate::engine::command::{Command, Group, category, flag};
 use crate::engine::key_spec::{KeySpec, key};
@@ -166,16 +167,16 @@ pub(in crate::commands) const COMMANDS: &[Command] = &[
 
 /// GEOADD is ZADD with scores computed from coordinates, and is recorded as that.
 fn geoadd(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let (mut first, mut nx, mut xx) = (2, false, false);
-    while let Some(word) = args.get(first) {
-        match word.to_ascii_lowercase().as_slice() {
+    let (mut nx, mut xx) = (false, false);
+    let first = OptionReader::new(args, 2).take_while(|word| {
+        match word {
             b"nx" => nx = true,
             b"xx" => xx = true,
             b"ch" => {}
-            _ => break,
+            _ => return false,
         }
-        first += 1;
-    }
+        true
+    });
     let places = args.tail(first);
     if !places.len().is_multiple_of(3) || nx && xx {
         return Err(CommandError::SYNTAX);

@@ -4,6 +4,7 @@
 //! move and are copied as they are.
 
 use crate::base::error::{CommandError, CommandResult};
+use crate::commands::options::OptionReader;
 use crate::commands::parse;
 use crate::config::NotifyFlags;
 use crate::data::keyspace::{Entry, Look};
@@ -244,14 +245,12 @@ fn renamenx(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 fn copy(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let (source, target) = (&args[1], &args[2]);
     let (mut target_db, mut replace) = (ctx.db, false);
-    let mut words = args.iter().skip(3);
-    while let Some(word) = words.next() {
-        if word.eq_ignore_ascii_case(b"replace") {
-            replace = true;
-        } else if word.eq_ignore_ascii_case(b"db") {
-            target_db = database(ctx, words.next().ok_or(CommandError::SYNTAX)?)?;
-        } else {
-            return Err(CommandError::SYNTAX);
+    let mut options = OptionReader::new(args, 3);
+    while let Some(word) = options.word() {
+        match &*word {
+            b"replace" => replace = true,
+            b"db" => target_db = database(ctx, options.value()?)?,
+            _ => return Err(CommandError::SYNTAX),
         }
     }
     if target_db == ctx.db && source == target {

@@ -8,6 +8,7 @@ use super::keys::type_name;
 use crate::base::error::{CommandError, CommandResult};
 use crate::base::glob;
 use crate::base::number::{format_u64, parse_cursor};
+use crate::commands::options::OptionReader;
 use crate::commands::parse;
 use crate::data::keyspace::{Entry, Keys};
 use crate::engine::command::{Command, Group, category, flag};
@@ -145,10 +146,10 @@ impl<'a> Options<'a> {
             count: 10,
             type_name: None,
         };
-        let mut words = args.iter();
-        while let Some(word) = words.next() {
-            let value = words.next().ok_or(CommandError::SYNTAX)?;
-            match word.to_ascii_lowercase().as_slice() {
+        let mut reader = OptionReader::new(args, 0);
+        while let Some(word) = reader.word() {
+            let value = reader.value()?;
+            match &*word {
                 b"match" => options.pattern = Pattern::new(value),
                 b"count" => options.count = count(value)?,
                 b"type" => options.type_name = Some(value),

@@ -4,6 +4,7 @@ use super::lists;
 use super::sorted_sets::parse_weight;
 use crate::base::error::{CommandError, CommandResult};
 use crate::base::number::format_i64;
+use crate::commands::options::OptionReader;
 use crate::commands::parse::integer;
 use crate::config::NotifyFlags;
 use crate::data::keyspace::{Edit, Keys, Look, Missing, StringRef, Type, ValueRef};
@@ -92,23 +93,20 @@ impl<'a> Options<'a> {
             alpha: false,
             store: None,
         };
-        let mut at = 2;
-        while let Some(word) = args.get(at) {
-            match (word.to_ascii_lowercase().as_slice(), args.len() - at - 1) {
-                (b"asc", _) => options.descending = false,
-                (b"desc", _) => options.descending = true,
-                (b"alpha", _) => options.alpha = true,
-                (b"limit", 2..) => {
-                    options.offset = integer(&args[at + 1])?;
-                    options.count = integer(&args[at + 2])?;
-                    at += 2;
+        let mut reader = OptionReader::new(args, 2);
+        while let Some(word) = reader.word() {
+            match &*word {
+                b"asc" => options.descending = false,
+                b"desc" => options.descending = true,
+                b"alpha" => options.alpha = true,
+                b"limit" => {
+                    let [offset, count] = reader.values()?;
+                    options.offset = integer(offset)?;
+                    options.count = integer(count)?;
                 }
-                (b"store", 1..) if may_store => {
-                    options.store = args.get(at + 1);
-                    at += 1;
-                }
-                (b"by", 1..) => {
-                    let pattern = Pattern::parse(args.get(at + 1).unwrap_or_default());
+                b"store" if may_store => options.store = Some(reader.value()?),
+                b"by" => {
+                    let pattern = Pattern::parse(reader.value()?);
                     if !reads_all && matches!(pattern, Pattern::Key { .. }) {
                         return Err(CommandError::fixed(
                             "ERR BY option of SORT denied due to insufficient ACL permissions.",
@@ -117,21 +115,18 @@ impl<'a> Options<'a> {
                     // Once given without a star, sorting stays off.
                     options.unsorted |= !matches!(pattern, Pattern::Key { .. });
                     options.by = Some(pattern);
-                    at += 1;
                 }
-                (b"get", 1..) => {
+                b"get" => {
+                    let pattern = reader.value()?;
                     if !reads_all {
                         return Err(CommandError::fixed(
                             "ERR GET option of SORT denied due to insufficient ACL permissions.",
                         ));
                     }
-                    let pattern = args.get(at + 1).unwrap_or_default();
                     options.get.push(Pattern::parse(pattern));
-                    at += 1;
                 }
                 _ => return Err(CommandError::SYNTAX),
             }
-            at += 1;
         }
         Ok(options)
     }

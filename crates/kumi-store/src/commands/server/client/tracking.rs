@@ -1,6 +1,7 @@
 //! CLIENT TRACKING, CACHING, TRACKINGINFO, GETREDIR: client-side caching.
 
 use crate::base::error::{CommandError, CommandResult};
+use crate::commands::options::OptionReader;
 use crate::commands::parse;
 use crate::engine::session::{CacheTracking, Session};
 use crate::engine::store::ctx::Ctx;
@@ -26,16 +27,16 @@ fn options<'a>(
     args: Args<'a>,
 ) -> Result<(CacheTracking, Vec<&'a [u8]>), CommandError> {
     let (mut wanted, mut prefixes) = (CacheTracking::default(), Vec::new());
-    let mut options = args.iter().skip(3);
-    while let Some(option) = options.next() {
-        match option.to_ascii_lowercase().as_slice() {
+    let mut options = OptionReader::new(args, 3);
+    while let Some(word) = options.word() {
+        match &*word {
             b"bcast" => wanted.bcast = true,
             b"optin" => wanted.optin = true,
             b"optout" => wanted.optout = true,
             b"noloop" => wanted.noloop = true,
-            b"prefix" => prefixes.push(options.next().ok_or(CommandError::SYNTAX)?),
+            b"prefix" => prefixes.push(options.value()?),
             b"redirect" => {
-                let id = options.next().ok_or(CommandError::SYNTAX)?;
+                let id = options.value()?;
                 if wanted.redirect.is_some() {
                     return Err(CommandError::fixed(
                         "ERR A client can only redirect to a single other client",

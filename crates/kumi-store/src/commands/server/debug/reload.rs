@@ -1,6 +1,7 @@
 //! DEBUG RELOAD: all data through an RDB file and back. A server without files keeps the file in memory, for NOSAVE.
 
 use crate::base::error::{CommandError, CommandResult};
+use crate::commands::options::OptionReader;
 use crate::commands::typed::dump::limits;
 use crate::data::keyspace::Expiry;
 use crate::data::rdb::{FileError, FileReader, Item, SavedKey};
@@ -10,8 +11,9 @@ use std::io::Read;
 
 pub(super) fn reload(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let (mut flush, mut save, mut merge) = (true, true, false);
-    for word in args.tail(2).iter() {
-        match word.to_ascii_lowercase().as_slice() {
+    let mut options = OptionReader::new(args, 2);
+    while let Some(word) = options.word() {
+        match &*word {
             b"merge" => (flush, merge) = (false, true),
             b"noflush" => flush = false,
             b"nosave" => save = false,

@@ -6,6 +6,7 @@
 use super::{grow, integer, offset, text};
 use crate::base::bits::{Field, Overflow};
 use crate::base::error::{CommandError, CommandResult};
+use crate::commands::options::OptionReader;
 use crate::config::NotifyFlags;
 use crate::data::keyspace::Look;
 use crate::engine::key_spec::key;
@@ -58,42 +59,38 @@ pub(super) fn bitfield_ro(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 fn parse(ctx: &Ctx<'_>, args: Args<'_>) -> Result<Vec<Operation>, CommandError> {
     let mut operations = Vec::new();
     let mut overflow = Overflow::Wrap;
-    let mut at = 2;
-    while at < args.len() {
-        let left = args.len() - at - 1;
-        let is = |word: &[u8]| args[at].eq_ignore_ascii_case(word);
-        if is(b"overflow") && left >= 1 {
-            overflow = match args[at + 1].to_ascii_lowercase().as_slice() {
-                b"wrap" => Overflow::Wrap,
-                b"sat" => Overflow::Sat,
-                b"fail" => Overflow::Fail,
-                _ => {
-                    return Err(CommandError::fixed("ERR Invalid OVERFLOW type specified"));
-                }
-            };
-            at += 2;
-            continue;
+    let mut options = OptionReader::new(args, 2);
+    while let Some(word) = options.word() {
+        match (&*word, options.left()) {
+            (b"overflow", 1..) => {
+                overflow = match options.word().as_deref() {
+                    Some(b"wrap") => Overflow::Wrap,
+                    Some(b"sat") => Overflow::Sat,
+                    Some(b"fail") => Overflow::Fail,
+                    _ => {
+                        return Err(CommandError::fixed("ERR Invalid OVERFLOW type specified"));
+                    }
+                };
+                continue;
+            }
+            (b"get", 2..) | (b"set" | b"incrby", 3..) => {}
+            _ => return Err(CommandError::SYNTAX),
         }
-        let operands = match () {
-            () if is(b"get") && left >= 2 => 2,
-            () if (is(b"set") || is(b"incrby")) && left >= 3 => 3,
-            () => return Err(CommandError::SYNTAX),
-        };
-        let field = Field::parse(&args[at + 1]).ok_or(CommandError::fixed(
+        let [field, place] = options.values()?;
+        let field = Field::parse(field).ok_or(CommandError::fixed(
             "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is.",
         ))?;
-        let offset = offset(ctx, &args[at + 2], Some(field.bits()))?;
-        let action = match operands {
-            2 => Action::Get,
-            _ if is(b"set") => Action::Set(integer(&args[at + 3])?, overflow),
-            _ => Action::Increment(integer(&args[at + 3])?, overflow),
+        let offset = offset(ctx, place, Some(field.bits()))?;
+        let action = match &*word {
+            b"get" => Action::Get,
+            b"set" => Action::Set(integer(options.value()?)?, overflow),
+            _ => Action::Increment(integer(options.value()?)?, overflow),
         };
         operations.push(Operation {
             field,
             offset,
             action,
         });
-        at += 1 + operands;
     }
     Ok(operations)
 }

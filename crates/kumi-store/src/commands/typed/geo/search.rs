@@ -3,6 +3,7 @@
 use super::{coordinates, distance, point, unit};
 use crate::base::error::{CommandError, CommandResult};
 use crate::base::geo::{Point, Shape};
+use crate::commands::options::OptionReader;
 use crate::commands::parse::integer;
 use crate::commands::typed::sorted_sets::{limits, parse_score};
 use crate::config::NotifyFlags;
@@ -218,54 +219,50 @@ impl<'a> Request<'a> {
         let search = variant.is_search();
         let (mut from_place, mut from_member, mut circle, mut rectangle) =
             (false, false, false, false);
-        let mut at = variant.layout().1;
-        while let Some(word) = args.get(at) {
-            let left = args.len() - at - 1;
-            match word.to_ascii_lowercase().as_slice() {
+        let mut options = OptionReader::new(args, variant.layout().1);
+        while let Some(word) = options.word() {
+            match &*word {
                 b"withdist" => self.with_distance = true,
                 b"withhash" => self.with_hash = true,
                 b"withcoord" => self.with_coordinates = true,
                 b"any" => self.any = true,
                 b"asc" => self.order = Order::Nearest,
                 b"desc" => self.order = Order::Farthest,
-                b"count" if left >= 1 => {
-                    let count = usize::try_from(integer(&args[at + 1])?).ok();
+                b"count" => {
+                    let count = usize::try_from(integer(options.value()?)?).ok();
                     self.count = count
                         .filter(|&count| count > 0)
                         .ok_or(CommandError::fixed("ERR COUNT must be > 0"))?;
-                    at += 1;
                 }
-                b"store" | b"storedist" if variant.may_store() && left >= 1 => {
-                    self.store = args.get(at + 1);
-                    self.store_distance = word.len() > b"store".len();
-                    at += 1;
+                b"store" | b"storedist" if variant.may_store() => {
+                    self.store = Some(options.value()?);
+                    self.store_distance = *word == *b"storedist";
                 }
                 b"storedist" if variant == Variant::SearchStore => self.store_distance = true,
-                b"frommember" if search && left >= 1 && !from_place => {
+                b"frommember" if search && !from_place => {
+                    let member = options.value()?;
                     if let Some(zset) = zset {
-                        self.set_centre(place_of(zset, &args[at + 1])?);
+                        self.set_centre(place_of(zset, member)?);
                     }
                     (self.has_centre, from_member) = (true, true);
-                    at += 1;
                 }
-                b"fromlonlat" if search && left >= 2 && !from_member => {
-                    self.set_centre(point(&args[at + 1], &args[at + 2])?);
+                b"fromlonlat" if search && !from_member => {
+                    let [longitude, latitude] = options.values()?;
+                    self.set_centre(point(longitude, latitude)?);
                     from_place = true;
-                    at += 2;
                 }
-                b"byradius" if search && left >= 2 && !rectangle => {
-                    self.set_circle(&args[at + 1], &args[at + 2])?;
+                b"byradius" if search && !rectangle => {
+                    let [radius, unit] = options.values()?;
+                    self.set_circle(radius, unit)?;
                     circle = true;
-                    at += 2;
                 }
-                b"bybox" if search && left >= 3 && !circle => {
-                    self.set_box(&args[at + 1], &args[at + 2], &args[at + 3])?;
+                b"bybox" if search && !circle => {
+                    let [width, height, unit] = options.values()?;
+                    self.set_box(width, height, unit)?;
                     rectangle = true;
-                    at += 3;
                 }
                 _ => return Err(CommandError::SYNTAX),
             }
-            at += 1;
         }
         Ok(())
     }

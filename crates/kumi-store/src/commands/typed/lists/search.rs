@@ -2,6 +2,7 @@
 
 use super::in_range;
 use crate::base::error::{CommandError, CommandResult};
+use crate::commands::options::OptionReader;
 use crate::commands::parse::integer;
 use crate::data::keyspace::Look;
 use crate::engine::store::ctx::Ctx;
@@ -62,10 +63,10 @@ fn parse(args: Args<'_>) -> Result<Search, CommandError> {
         count: None,
         max_len: 0,
     };
-    let mut at = 3;
-    while at < args.len() {
-        let value = args.get(at + 1).ok_or(CommandError::SYNTAX)?;
-        match args[at].to_ascii_lowercase().as_slice() {
+    let mut options = OptionReader::new(args, 3);
+    while let Some(word) = options.word() {
+        let value = options.value()?;
+        match &*word {
             b"rank" => {
                 search.rank = in_range(value, -i64::MAX, i64::MAX)?;
                 if search.rank == 0 {
@@ -79,7 +80,6 @@ fn parse(args: Args<'_>) -> Result<Search, CommandError> {
             b"maxlen" => search.max_len = not_negative(value, "MAXLEN")?,
             _ => return Err(CommandError::SYNTAX),
         }
-        at += 2;
     }
     Ok(search)
 }

@@ -5,6 +5,7 @@
 
 use super::{bulk, limits};
 use crate::base::error::{CommandError, CommandResult};
+use crate::commands::options::OptionReader;
 use crate::commands::parse::integer;
 use crate::config::NotifyFlags;
 use crate::data::keyspace::{Keys, Look};
@@ -34,11 +35,14 @@ pub(super) fn sintercard(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         ));
     }
     let mut limit = 0;
-    let mut words = args.iter().skip(2 + count);
-    while let Some(word) = words.next() {
-        let value = words.next().filter(|_| word.eq_ignore_ascii_case(b"limit"));
-        let value = integer(value.ok_or(CommandError::SYNTAX)?).ok();
-        limit = value
+    let mut options = OptionReader::new(args, 2 + count);
+    while let Some(word) = options.word() {
+        let value = match &*word {
+            b"limit" => options.value()?,
+            _ => return Err(CommandError::SYNTAX),
+        };
+        limit = integer(value)
+            .ok()
             .and_then(|value| usize::try_from(value).ok())
             .ok_or(CommandError::fixed("ERR LIMIT can't be negative"))?;
     }

@@ -3,6 +3,7 @@
 use super::limits;
 use crate::base::error::{CommandError, CommandResult};
 use crate::base::number::{FloatText, Format, Rounded};
+use crate::commands::options::OptionReader;
 use crate::config::NotifyFlags;
 use crate::data::keyspace::{Edit, Missing};
 use crate::engine::store::ctx::Ctx;
@@ -21,9 +22,9 @@ struct Flags {
 }
 
 impl Flags {
-    /// Sets the flag of an option; `false` if the word is none.
+    /// Sets the flag of an option, given in lower case; `false` if the word is none.
     fn set(&mut self, word: &[u8]) -> bool {
-        match word.to_ascii_lowercase().as_slice() {
+        match word {
             b"nx" => self.nx = true,
             b"xx" => self.xx = true,
             b"gt" => self.gt = true,
@@ -47,10 +48,8 @@ impl Flags {
 }
 
 pub(in crate::commands) fn zadd(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let (mut flags, mut first) = (Flags::default(), 2);
-    while args.get(first).is_some_and(|word| flags.set(word)) {
-        first += 1;
-    }
+    let mut flags = Flags::default();
+    let first = OptionReader::new(args, 2).take_while(|word| flags.set(word));
     let pairs = args.tail(first);
     if pairs.is_empty() || !pairs.len().is_multiple_of(2) {
         return Err(CommandError::SYNTAX);

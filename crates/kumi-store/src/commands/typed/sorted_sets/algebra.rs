@@ -7,6 +7,7 @@
 use super::add::parse_score;
 use super::limits;
 use crate::base::error::{CommandError, CommandResult};
+use crate::commands::options::OptionReader;
 use crate::commands::parse::integer;
 use crate::config::NotifyFlags;
 use crate::data::keyspace::{Entry, Keys, Look, Type};
@@ -289,28 +290,27 @@ fn parse<'a>(
         limit: 0,
     };
     let joins = operation != Operation::Difference && form != Form::Number;
-    let mut words = args.tail(at + 1 + number).iter();
-    while let Some(word) = words.next() {
-        match word.to_ascii_lowercase().as_slice() {
-            b"weights" if joins && words.len() >= number => {
+    let mut options = OptionReader::new(args, at + 1 + number);
+    while let Some(word) = options.word() {
+        match &*word {
+            b"weights" if joins && options.left() >= number => {
                 for source in &mut request.sources {
-                    let weight = words.next().and_then(parse_score);
+                    let weight = options.argument().and_then(parse_score);
                     source.weight =
                         weight.ok_or(CommandError::fixed("ERR weight value is not a float"))?;
                 }
             }
             b"aggregate" if joins => {
-                let how = words.next().unwrap_or_default();
-                request.aggregate = match how.to_ascii_lowercase().as_slice() {
-                    b"sum" => Aggregate::Sum,
-                    b"min" => Aggregate::Min,
-                    b"max" => Aggregate::Max,
+                request.aggregate = match options.word().as_deref() {
+                    Some(b"sum") => Aggregate::Sum,
+                    Some(b"min") => Aggregate::Min,
+                    Some(b"max") => Aggregate::Max,
                     _ => return Err(CommandError::SYNTAX),
                 };
             }
             b"withscores" if form == Form::Members => request.with_scores = true,
             b"limit" if form == Form::Number => {
-                let limit = integer(words.next().ok_or(CommandError::SYNTAX)?).ok();
+                let limit = integer(options.value()?).ok();
                 request.limit = limit
                     .and_then(|limit| usize::try_from(limit).ok())
                     .ok_or(CommandError::fixed("ERR LIMIT can't be negative"))?;

@@ -6,6 +6,7 @@ use super::add::parse_score_bound;
 use super::algebra::store;
 use super::limits;
 use crate::base::error::{CommandError, CommandResult};
+use crate::commands::options::OptionReader;
 use crate::commands::parse::integer;
 use crate::config::NotifyFlags;
 use crate::data::keyspace::{Edit, Look, Missing};
@@ -167,20 +168,19 @@ impl Options {
     ) -> Result<Self, CommandError> {
         let (mut chosen, mut rev) = (by, reverse);
         let (mut with_scores, mut limit) = (false, None);
-        let mut at = 0;
-        while let Some(word) = words.get(at) {
-            match word.to_ascii_lowercase().as_slice() {
+        let mut reader = OptionReader::new(words, 0);
+        while let Some(word) = reader.word() {
+            match &*word {
                 b"withscores" if takes_scores => with_scores = true,
-                b"limit" if at + 2 < words.len() => {
-                    limit = Some((integer(&words[at + 1])?, integer(&words[at + 2])?));
-                    at += 2;
+                b"limit" => {
+                    let [offset, count] = reader.values()?;
+                    limit = Some((integer(offset)?, integer(count)?));
                 }
                 b"rev" if rev.is_none() => rev = Some(true),
                 b"byscore" if chosen.is_none() => chosen = Some(By::Score),
                 b"bylex" if chosen.is_none() => chosen = Some(By::Lex),
                 _ => return Err(CommandError::SYNTAX),
             }
-            at += 1;
         }
         let by = chosen.unwrap_or(By::Rank);
         // Redis looks at the count alone, and -1 is what it is without LIMIT.

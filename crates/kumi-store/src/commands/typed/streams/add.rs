@@ -3,6 +3,7 @@
 use super::{INVALID_ID, strict_id};
 use crate::base::error::{CommandError, CommandResult};
 use crate::base::number::format_u64;
+use crate::commands::options::OptionReader;
 use crate::commands::parse::integer;
 use crate::config::NotifyFlags;
 use crate::data::keyspace::{Edit, Missing};
@@ -169,18 +170,18 @@ pub(super) fn xsetid(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let key = &args[1];
     let last_id = strict_id(&args[2])?;
     let (mut entries_added, mut max_deleted_id) = (None, None);
-    let mut words = args.iter().skip(3);
-    while let Some(word) = words.next() {
-        match (word.to_ascii_lowercase().as_slice(), words.next()) {
-            (b"entriesadded", Some(number)) => {
-                let number = u64::try_from(integer(number)?);
+    let mut options = OptionReader::new(args, 3);
+    while let Some(word) = options.word() {
+        match &*word {
+            b"entriesadded" => {
+                let number = u64::try_from(integer(options.value()?)?);
                 entries_added = Some(
                     number
                         .map_err(|_| CommandError::fixed("ERR entries_added must be positive"))?,
                 );
             }
-            (b"maxdeletedid", Some(id)) => {
-                let id = strict_id(id)?;
+            b"maxdeletedid" => {
+                let id = strict_id(options.value()?)?;
                 if last_id < id {
                     return Err(CommandError::fixed(
                         "ERR The ID specified in XSETID is smaller than the provided max_deleted_entry_id",
@@ -226,35 +227,35 @@ impl Options {
     fn parse(args: Args<'_>, adds: bool, ctx: &Ctx<'_>) -> Result<Self, CommandError> {
         let mut options = Self::default();
         let mut limit = None;
-        let mut at = 2;
-        while let Some(word) = args.get(at) {
-            let more = args.len() - 1 - at;
-            if adds && word == b"*" {
-                options.id = Some((at, NewId::Any));
-                break;
-            }
-            let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
-            if more > 0 && (is("maxlen") || is("minid")) {
-                at = options.read_trim(args, at)? + 1;
-            } else if more > 0 && is("limit") {
-                let number = integer(&args[at + 1])?;
-                let number = u64::try_from(number)
-                    .map_err(|_| CommandError::fixed("ERR The LIMIT argument must be >= 0."))?;
-                limit = Some(number);
-                options.limits_at.push(at);
-                at += 2;
-            } else if adds && is("nomkstream") {
-                options.no_create = true;
-                at += 1;
-            } else if adds {
-                let id = match StreamId::parse_any_seq(word) {
-                    Some(ms) => NewId::AnySeq(ms),
-                    None => NewId::Given(StreamId::parse(word, 0).ok_or(INVALID_ID)?),
-                };
-                options.id = Some((at, id));
-                break;
-            } else {
-                return Err(CommandError::SYNTAX);
+        let mut reader = OptionReader::new(args, 2);
+        while let Some(word) = reader.word() {
+            let at = reader.position() - 1;
+            match (&*word, reader.left()) {
+                (b"*", _) if adds => {
+                    options.id = Some((at, NewId::Any));
+                    break;
+                }
+                (b"maxlen" | b"minid", 1..) => {
+                    let threshold = options.read_trim(args, at)?;
+                    reader.go_to(threshold + 1);
+                }
+                (b"limit", 1..) => {
+                    let number = integer(reader.value()?)?;
+                    let number = u64::try_from(number)
+                        .map_err(|_| CommandError::fixed("ERR The LIMIT argument must be >= 0."))?;
+                    limit = Some(number);
+                    options.limits_at.push(at);
+                }
+                (b"nomkstream", _) if adds => options.no_create = true,
+                _ if adds => {
+                    let id = match StreamId::parse_any_seq(word.sent) {
+                        Some(ms) => NewId::AnySeq(ms),
+                        None => NewId::Given(StreamId::parse(word.sent, 0).ok_or(INVALID_ID)?),
+                    };
+                    options.id = Some((at, id));
+                    break;
+                }
+                _ => return Err(CommandError::SYNTAX),
             }
         }
         options.settle_limit(limit, adds, ctx)?;

@@ -3,6 +3,7 @@
 use super::{loose_id, no_group_for_key, strict_id, view};
 use crate::base::error::{CommandError, CommandResult};
 use crate::commands::help::wrong_subcommand_arity;
+use crate::commands::options::OptionReader;
 use crate::commands::parse::integer;
 use crate::config::NotifyFlags;
 use crate::data::keyspace::{Edit, Keys, Look, Missing};
@@ -20,21 +21,19 @@ struct Options {
 impl Options {
     fn parse(args: Args<'_>, creates: bool) -> Result<Self, CommandError> {
         let mut options = Self::default();
-        let mut words = args.iter().skip(5);
-        while let Some(word) = words.next() {
-            if creates && word.eq_ignore_ascii_case(b"mkstream") {
-                options.make_stream = true;
-            } else if word.eq_ignore_ascii_case(b"entriesread")
-                && let Some(number) = words.next()
-            {
-                options.entries_read = match integer(number)? {
-                    -1 => None,
-                    number => Some(u64::try_from(number).map_err(|_| {
-                        CommandError::fixed("ERR value for ENTRIESREAD must be positive or -1")
-                    })?),
-                };
-            } else {
-                return Err(wrong_subcommand_arity(args));
+        let mut reader = OptionReader::new(args, 5);
+        while let Some(word) = reader.word() {
+            match (&*word, reader.left()) {
+                (b"mkstream", _) if creates => options.make_stream = true,
+                (b"entriesread", 1..) => {
+                    options.entries_read = match integer(reader.value()?)? {
+                        -1 => None,
+                        number => Some(u64::try_from(number).map_err(|_| {
+                            CommandError::fixed("ERR value for ENTRIESREAD must be positive or -1")
+                        })?),
+                    };
+                }
+                _ => return Err(wrong_subcommand_arity(args)),
             }
         }
         Ok(options)

@@ -3,6 +3,7 @@
 use super::propagate::{self, Claimed as Record};
 use super::{answer, consumer_of, end_id, no_key_or_group, start_id, strict_id, view};
 use crate::base::error::{CommandError, CommandResult};
+use crate::commands::options::OptionReader;
 use crate::commands::parse::integer;
 use crate::config::NotifyFlags;
 use crate::data::keyspace::{Edit, Look, Missing};
@@ -174,33 +175,27 @@ impl ClaimOptions {
             just_id: false,
             last_id: StreamId::MIN,
         };
-        let mut at = ids_end;
-        while let Some(word) = args.get(at) {
-            at += 1;
-            let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
-            if is("force") {
-                options.force = true;
-                continue;
-            } else if is("justid") {
-                options.just_id = true;
-                continue;
-            }
-            let unknown =
-                || CommandError::new([b"ERR Unrecognized XCLAIM option '", word, b"'"].concat());
-            let value = args.get(at).ok_or_else(unknown)?;
-            at += 1;
-            if is("idle") {
-                let idle = number(value, "IDLE option")?;
-                options.delivery_time = now_ms.wrapping_sub(idle);
-            } else if is("time") {
-                options.delivery_time = number(value, "TIME option")?;
-            } else if is("retrycount") {
-                let count = number(value, "RETRYCOUNT option")?;
-                options.retry_count = u64::try_from(count).ok();
-            } else if is("lastid") {
-                options.last_id = strict_id(value)?;
-            } else {
-                return Err(unknown());
+        let mut reader = OptionReader::new(args, ids_end);
+        while let Some(word) = reader.word() {
+            let unknown = || {
+                let text = [b"ERR Unrecognized XCLAIM option '", word.sent, b"'"].concat();
+                CommandError::new(text)
+            };
+            let mut value = || reader.argument().ok_or_else(unknown);
+            match &*word {
+                b"force" => options.force = true,
+                b"justid" => options.just_id = true,
+                b"idle" => {
+                    let idle = number(value()?, "IDLE option")?;
+                    options.delivery_time = now_ms.wrapping_sub(idle);
+                }
+                b"time" => options.delivery_time = number(value()?, "TIME option")?,
+                b"retrycount" => {
+                    let count = number(value()?, "RETRYCOUNT option")?;
+                    options.retry_count = u64::try_from(count).ok();
+                }
+                b"lastid" => options.last_id = strict_id(value()?)?,
+                _ => return Err(unknown()),
             }
         }
         // A time that makes no sense is the present one: clients may reckon with clocks of their own.
@@ -408,18 +403,16 @@ fn next_pending(stream: &Stream, group: &[u8], from: Option<StreamId>) -> Option
 /// The count of XAUTOCLAIM, and whether it answers ids alone.
 fn parse_auto(args: Args<'_>) -> Result<(u64, bool), CommandError> {
     let (mut count, mut just_id) = (100, false);
-    let mut words = args.iter().skip(6);
-    while let Some(word) = words.next() {
-        if word.eq_ignore_ascii_case(b"justid") {
-            just_id = true;
-        } else if word.eq_ignore_ascii_case(b"count")
-            && let Some(number) = words.next()
-        {
-            let number = integer(number).ok();
-            let number = number.filter(|number| (1..=MAX_COUNT).contains(number));
-            count = number.ok_or(CommandError::fixed("ERR COUNT must be > 0"))? as u64;
-        } else {
-            return Err(CommandError::SYNTAX);
+    let mut options = OptionReader::new(args, 6);
+    while let Some(word) = options.word() {
+        match &*word {
+            b"justid" => just_id = true,
+            b"count" => {
+                let number = integer(options.value()?).ok();
+                let number = number.filter(|number| (1..=MAX_COUNT).contains(number));
+                count = number.ok_or(CommandError::fixed("ERR COUNT must be > 0"))? as u64;
+            }
+            _ => return Err(CommandError::SYNTAX),
         }
     }
     Ok((count, just_id))

@@ -2,6 +2,7 @@
 
 use super::{answer, at_most, end_id, start_id, view};
 use crate::base::error::{CommandError, CommandResult};
+use crate::commands::options::OptionReader;
 use crate::commands::parse::integer;
 use crate::data::keyspace::Look;
 use crate::engine::reply::Reply;
@@ -22,12 +23,10 @@ fn read(ctx: &mut Ctx<'_>, args: Args<'_>, reverse: bool) -> CommandResult {
     let start = start_id(&args[start])?;
     let end = end_id(&args[end])?;
     let mut count = None;
-    let mut words = args.iter().skip(4);
-    while let Some(word) = words.next() {
-        match words.next() {
-            Some(number) if word.eq_ignore_ascii_case(b"count") => {
-                count = Some(integer(number)?.max(0) as u64);
-            }
+    let mut options = OptionReader::new(args, 4);
+    while let Some(word) = options.word() {
+        match &*word {
+            b"count" => count = Some(integer(options.value()?)?.max(0) as u64),
             _ => return Err(CommandError::SYNTAX),
         }
     }

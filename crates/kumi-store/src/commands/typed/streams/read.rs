@@ -8,6 +8,7 @@
 use super::propagate::{self, Claimed as Record};
 use super::{INVALID_ID, answer, at_most, consumer_of, no_group, strict_id, view};
 use crate::base::error::{CommandError, CommandResult};
+use crate::commands::options::OptionReader;
 use crate::commands::parse::{block_ms, integer};
 use crate::config::NotifyFlags;
 use crate::data::keyspace::{Edit, Look, Missing, Wake};
@@ -200,42 +201,42 @@ impl<'a> Read<'a> {
                 "ERR The {option} option is only supported by XREADGROUP. You called XREAD instead."
             ))
         };
-        let mut at = 1;
-        while let Some(word) = args.get(at) {
-            let more = args.len() - at - 1;
-            let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
-            if more > 0 && is("block") {
-                if ctx.in_script {
-                    let rest = b" command is not allowed with BLOCK option from scripts";
-                    return Err(CommandError::new([b"ERR ", &args[0], rest].concat()));
+        let mut options = OptionReader::new(args, 1);
+        while let Some(word) = options.word() {
+            match (&*word, options.left()) {
+                (b"block", 1..) => {
+                    if ctx.in_script {
+                        let rest = b" command is not allowed with BLOCK option from scripts";
+                        return Err(CommandError::new([b"ERR ", &args[0], rest].concat()));
+                    }
+                    read.block_ms = Some(block_ms(options.value()?, ctx.now)?);
                 }
-                read.block_ms = Some(block_ms(&args[at + 1], ctx.now)?);
-                at += 2;
-            } else if more > 0 && is("count") {
-                let count = integer(&args[at + 1])?;
-                read.count = at_most(u64::try_from(count).ok().filter(|&count| count > 0));
-                at += 2;
-            } else if more > 0 && is("streams") {
-                if !more.is_multiple_of(2) {
-                    return Err(unbalanced(with_group));
+                (b"count", 1..) => {
+                    let count = integer(options.value()?)?;
+                    read.count = at_most(u64::try_from(count).ok().filter(|&count| count > 0));
                 }
-                read.first = at + 1;
-                read.streams = more / 2;
-                break;
-            } else if more > 1 && is("group") {
-                if !with_group {
-                    return Err(only_with_group("GROUP"));
+                (b"streams", left @ 1..) => {
+                    if !left.is_multiple_of(2) {
+                        return Err(unbalanced(with_group));
+                    }
+                    read.first = options.position();
+                    read.streams = left / 2;
+                    break;
                 }
-                read.group = args.get(at + 1).zip(args.get(at + 2));
-                at += 3;
-            } else if is("noack") {
-                if !with_group {
-                    return Err(only_with_group("NOACK"));
+                (b"group", 2..) => {
+                    if !with_group {
+                        return Err(only_with_group("GROUP"));
+                    }
+                    let [group, consumer] = options.values()?;
+                    read.group = Some((group, consumer));
                 }
-                read.no_ack = true;
-                at += 1;
-            } else {
-                return Err(CommandError::SYNTAX);
+                (b"noack", _) => {
+                    if !with_group {
+                        return Err(only_with_group("NOACK"));
+                    }
+                    read.no_ack = true;
+                }
+                _ => return Err(CommandError::SYNTAX),
             }
         }
         match read.streams {

@@ -14,6 +14,7 @@
 
 use crate::base::error::{CommandError, CommandResult};
 use crate::base::number::format_i64;
+use crate::commands::options::OptionReader;
 use crate::commands::parse::integer;
 use crate::data::keyspace::{Keys, StringRef};
 use crate::engine::reply::Reply;
@@ -63,14 +64,14 @@ pub(super) fn lcs(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 impl Options {
     fn parse(args: Args<'_>) -> Result<Self, CommandError> {
         let mut options = Self::default();
-        let mut words = args.iter();
-        while let Some(word) = words.next() {
-            match word.to_ascii_lowercase().as_slice() {
+        let mut reader = OptionReader::new(args, 0);
+        while let Some(word) = reader.word() {
+            match &*word {
                 b"idx" => options.matches = true,
                 b"len" => options.length_only = true,
                 b"withmatchlen" => options.match_lengths = true,
                 b"minmatchlen" => {
-                    let length = integer(words.next().ok_or(CommandError::SYNTAX)?)?;
+                    let length = integer(reader.value()?)?;
                     options.shortest = usize::try_from(length).unwrap_or(0);
                 }
                 _ => return Err(CommandError::SYNTAX),

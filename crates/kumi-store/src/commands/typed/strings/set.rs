@@ -6,6 +6,7 @@
 use super::{answer, get};
 use crate::base::error::{CommandError, CommandResult};
 use crate::base::number::format_u64;
+use crate::commands::options::OptionReader;
 use crate::commands::parse::integer;
 use crate::commands::typed::expire::invalid_expire_time;
 use crate::config::NotifyFlags;
@@ -174,19 +175,14 @@ impl<'a> Options<'a> {
     /// Reads what follows SET's key and value.
     fn for_set(args: Args<'a>) -> Result<Self, CommandError> {
         let mut options = Self::default();
-        let mut words = args.iter();
-        while let Some(word) = words.next() {
-            let is = |name: &[u8]| word.eq_ignore_ascii_case(name);
-            if is(b"nx") && options.when != When::Present {
-                options.when = When::Absent;
-            } else if is(b"xx") && options.when != When::Absent {
-                options.when = When::Present;
-            } else if is(b"get") {
-                options.get = true;
-            } else if is(b"keepttl") && options.time.is_none() {
-                options.keep_ttl = true;
-            } else {
-                options.read_time(word, words.next())?;
+        let mut reader = OptionReader::new(args, 0);
+        while let Some(word) = reader.word() {
+            match &*word {
+                b"nx" if options.when != When::Present => options.when = When::Absent,
+                b"xx" if options.when != When::Absent => options.when = When::Present,
+                b"get" => options.get = true,
+                b"keepttl" if options.time.is_none() => options.keep_ttl = true,
+                name => options.read_time(name, &mut reader)?,
             }
         }
         Ok(options)
@@ -195,19 +191,18 @@ impl<'a> Options<'a> {
     /// Reads what follows GETEX's key.
     fn for_getex(args: Args<'a>) -> Result<Self, CommandError> {
         let mut options = Self::default();
-        let mut words = args.iter();
-        while let Some(word) = words.next() {
-            if word.eq_ignore_ascii_case(b"persist") && options.time.is_none() {
-                options.persist = true;
-            } else {
-                options.read_time(word, words.next())?;
+        let mut reader = OptionReader::new(args, 0);
+        while let Some(word) = reader.word() {
+            match &*word {
+                b"persist" if options.time.is_none() => options.persist = true,
+                name => options.read_time(name, &mut reader)?,
             }
         }
         Ok(options)
     }
 
-    fn read_time(&mut self, word: &[u8], text: Option<&'a [u8]>) -> Result<(), CommandError> {
-        let (unit, absolute) = match word.to_ascii_lowercase().as_slice() {
+    fn read_time(&mut self, name: &[u8], reader: &mut OptionReader<'a>) -> CommandResult {
+        let (unit, absolute) = match name {
             b"ex" => (Unit::Seconds, false),
             b"px" => (Unit::Milliseconds, false),
             b"exat" => (Unit::Seconds, true),
@@ -218,9 +213,8 @@ impl<'a> Options<'a> {
         if self.keep_ttl || self.persist || !self.time.as_ref().is_none_or(same) {
             return Err(CommandError::SYNTAX);
         }
-        let text = text.ok_or(CommandError::SYNTAX)?;
         self.time = Some(Time {
-            text,
+            text: reader.value()?,
             unit,
             absolute,
         });
