@@ -253,63 +253,110 @@ pub(crate) struct DbSummary {
 /// Values this large are freed elsewhere when unlinked.
 const BIG_VALUE_BYTES: usize = 64 * 1024;
 
-#[derive(Debug)]
-pub(crate) struct Keyspace {
-    dbs: Vec<Db>,
-    /// Keys in all databases.
-    total_keys: usize,
-    /// Bytes of all databases.
-    total_bytes: usize,
+/// Figures over all databases, kept up to date with every change.
+#[derive(Debug, Default)]
+struct Totals {
+    keys: usize,
+    bytes: usize,
     /// The first deadline of each database that has one, so that no loop turn walks all databases.
     first_deadlines: BTreeSet<(u64, usize)>,
     /// The databases that hold keys.
     occupied: BTreeSet<usize>,
     /// Databases that have lost their last key, and whose tables may still have a segment.
     emptied: BTreeSet<usize>,
+}
+
+/// What may be stored, and which key goes when there is no room.
+#[derive(Debug)]
+pub(crate) struct Room {
+    pub(crate) limits: DataLimits,
+    /// What was left below `maxmemory` when the running command began, in bytes.
+    pub(crate) bytes: usize,
     /// How accesses to keys are noted.
     pub(crate) access: AccessRule,
     /// Keys that were found to suit eviction.
     pool: Pool,
-    pub(crate) notify: NotifyFlags,
-    pub(crate) limits: DataLimits,
-    /// What was left below `maxmemory` when the running command began, in bytes.
-    pub(crate) room_bytes: usize,
-    pub(crate) debug: DebugSwitches,
-    /// The file that DEBUG RELOAD wrote last, on a server without files.
-    pub(crate) saved: Option<Vec<u8>>,
+}
+
+/// What sessions are told when the running command has ended.
+#[derive(Debug, Default)]
+pub(crate) struct Notices {
+    /// Which events are published.
+    pub(crate) flags: NotifyFlags,
     /// Some session is subscribed to a channel or a pattern that an event may match.
     pub(crate) has_listeners: bool,
-    events: Vec<Happening>,
+    queued: Vec<Happening>,
+}
+
+/// The sessions that a change of a key concerns.
+#[derive(Debug, Default)]
+pub(crate) struct Interest {
     pub(crate) watchers: Watchers,
     /// What clients may have cached.
     pub(crate) tracking: Tracking,
     pub(crate) waiters: Waiters,
-    pub(crate) propagation: Propagation,
-    /// Writes so far, as `rdb_changes_since_last_save` counts them.
-    pub(crate) dirty: u64,
-    pub(crate) stats: KeyspaceStats,
+}
+
+/// How keys expire.
+#[derive(Debug)]
+pub(crate) struct ExpiryState {
     /// DEBUG SET-ACTIVE-EXPIRE.
-    pub(crate) active_expiry: bool,
+    pub(crate) active: bool,
     /// CLIENT PAUSE: expired keys are hidden but stay until the pause ends.
-    pub(crate) expiry_paused: bool,
-    /// A data set is being loaded: nothing expires, and no deadline counts as passed.
-    pub(crate) loading: bool,
+    pub(crate) paused: bool,
     /// `lazyfree-lazy-expire`: the record of an expired key is UNLINK instead of DEL.
-    pub(crate) lazy_expire: bool,
-    garbage: Vec<Garbage>,
-    /// A change has begun and its accounts are not brought up to date yet. A panic now leaves data
-    /// that cannot be trusted.
-    pub(crate) changing: bool,
+    pub(crate) lazy: bool,
+    /// The buffer of a batch of due keys: deadlines and hashes.
+    due: Vec<(u64, u64)>,
+}
+
+/// What DEBUG has changed or kept.
+#[derive(Debug, Default)]
+pub(crate) struct Debugging {
+    pub(crate) switches: DebugSwitches,
+    /// The file that DEBUG RELOAD wrote last, on a server without files.
+    pub(crate) file: Option<Vec<u8>>,
+}
+
+/// What the running requests have at hand.
+#[derive(Debug, Default)]
+pub(crate) struct Work {
     /// The buffer in which small collections are edited.
     scratch: Vec<u8>,
     /// Hashes of the keys of the run of requests that is being executed.
     pub(crate) hints: Hints,
-    due: Vec<(u64, u64)>,
-    seed: (u64, u64),
-    /// The snapshot that is being taken.
-    freeze: Option<snapshot::Freeze>,
+}
+
+/// The snapshot that is being taken, and what a cancelled one has left.
+#[derive(Debug, Default)]
+struct SnapshotState {
+    taken: Option<snapshot::Freeze>,
     /// Databases whose tables may hold marks of a cancelled snapshot.
     sweeping: BTreeSet<usize>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Keyspace {
+    dbs: Vec<Db>,
+    totals: Totals,
+    pub(crate) room: Room,
+    pub(crate) notices: Notices,
+    pub(crate) interest: Interest,
+    pub(crate) propagation: Propagation,
+    /// Writes so far, as `rdb_changes_since_last_save` counts them.
+    pub(crate) dirty: u64,
+    pub(crate) stats: KeyspaceStats,
+    pub(crate) expiry: ExpiryState,
+    pub(crate) debugging: Debugging,
+    /// A data set is being loaded: nothing expires, and no deadline counts as passed.
+    pub(crate) loading: bool,
+    garbage: Vec<Garbage>,
+    /// A change has begun and its accounts are not brought up to date yet. A panic now leaves data
+    /// that cannot be trusted.
+    pub(crate) changing: bool,
+    pub(crate) work: Work,
+    seed: (u64, u64),
+    snapshot: SnapshotState,
 }
 
 impl Keyspace {
@@ -317,38 +364,31 @@ impl Keyspace {
     pub(crate) fn new(databases: usize, seed: (u64, u64), counters: u64) -> Self {
         Self {
             dbs: (0..databases).map(|_| Db::new(seed)).collect(),
-            total_keys: 0,
-            total_bytes: 0,
-            first_deadlines: BTreeSet::new(),
-            occupied: BTreeSet::new(),
-            emptied: BTreeSet::new(),
-            access: AccessRule::new(counters),
-            pool: Pool::default(),
-            notify: NotifyFlags::default(),
-            limits: DataLimits::default(),
-            room_bytes: usize::MAX,
-            debug: DebugSwitches::default(),
-            saved: None,
-            has_listeners: false,
-            events: Vec::new(),
-            watchers: Watchers::default(),
-            tracking: Tracking::default(),
-            waiters: Waiters::default(),
+            totals: Totals::default(),
+            room: Room {
+                limits: DataLimits::default(),
+                bytes: usize::MAX,
+                access: AccessRule::new(counters),
+                pool: Pool::default(),
+            },
+            notices: Notices::default(),
+            interest: Interest::default(),
             propagation: Propagation::default(),
             dirty: 0,
             stats: KeyspaceStats::default(),
-            active_expiry: true,
-            expiry_paused: false,
+            expiry: ExpiryState {
+                active: true,
+                paused: false,
+                lazy: false,
+                due: Vec::new(),
+            },
+            debugging: Debugging::default(),
             loading: false,
-            lazy_expire: false,
             garbage: Vec::new(),
             changing: false,
-            scratch: Vec::new(),
-            hints: Hints::default(),
-            due: Vec::new(),
+            work: Work::default(),
             seed,
-            freeze: None,
-            sweeping: BTreeSet::new(),
+            snapshot: SnapshotState::default(),
         }
     }
 
@@ -367,7 +407,7 @@ impl Keyspace {
     }
 
     pub(crate) fn total_keys(&self) -> usize {
-        self.total_keys
+        self.totals.keys
     }
 
     /// Brings the totals up to date after a change of one database.
@@ -375,33 +415,33 @@ impl Keyspace {
         let data = &mut self.dbs[db];
         let (before, after) = (data.counted, data.count());
         data.counted = after;
-        self.total_keys = self.total_keys + after.keys - before.keys;
+        self.totals.keys = self.totals.keys + after.keys - before.keys;
         if (before.keys == 0) != (after.keys == 0) {
             if after.keys == 0 {
-                self.occupied.remove(&db);
-                self.emptied.insert(db);
+                self.totals.occupied.remove(&db);
+                self.totals.emptied.insert(db);
             } else {
-                self.occupied.insert(db);
+                self.totals.occupied.insert(db);
             }
         }
-        self.total_bytes = self.total_bytes + after.bytes - before.bytes;
+        self.totals.bytes = self.totals.bytes + after.bytes - before.bytes;
         if before.first_deadline != after.first_deadline {
             if let Some(deadline) = before.first_deadline {
-                self.first_deadlines.remove(&(deadline, db));
+                self.totals.first_deadlines.remove(&(deadline, db));
             }
             if let Some(deadline) = after.first_deadline {
-                self.first_deadlines.insert((deadline, db));
+                self.totals.first_deadlines.insert((deadline, db));
             }
         }
     }
 
     /// Frees the tables of databases without keys. This is not done with the last key, which may come back at once.
     pub(crate) fn free_empty_tables(&mut self) {
-        for db in std::mem::take(&mut self.emptied) {
+        for db in std::mem::take(&mut self.totals.emptied) {
             if self.dbs[db].table.reset_if_empty() {
                 self.recount(db);
             } else if self.dbs[db].table.len() == 0 {
-                self.emptied.insert(db);
+                self.totals.emptied.insert(db);
             }
         }
     }
@@ -414,22 +454,25 @@ impl Keyspace {
             self.changing = false;
         }
         debug_assert!(self.dbs[db].is_counted(), "the totals are up to date");
-        if !self.watchers.is_empty() {
+        if !self.interest.watchers.is_empty() {
             let table = &self.dbs[db].table;
-            self.watchers
+            self.interest
+                .watchers
                 .touch(db, key, || table.find(table.hash(key), key).is_some());
         }
-        if change != Change::Edited && !self.waiters.is_empty() {
+        if change != Change::Edited && !self.interest.waiters.is_empty() {
             match change {
-                Change::Added(added) => self.waiters.touch(db, key, added),
-                _ => self.waiters.touch_gone(db, key),
+                Change::Added(added) => self.interest.waiters.touch(db, key, added),
+                _ => self.interest.waiters.touch_gone(db, key),
             }
         }
         let by_command = change != Change::Expired;
-        if self.tracking.is_on()
-            && let Some(invalidated) = self.tracking.touch(key, by_command)
+        if self.interest.tracking.is_on()
+            && let Some(invalidated) = self.interest.tracking.touch(key, by_command)
         {
-            self.events.push(Happening::Invalidated(invalidated));
+            self.notices
+                .queued
+                .push(Happening::Invalidated(invalidated));
         }
     }
 
@@ -459,7 +502,11 @@ impl Keyspace {
 
     /// Keys whose deadline has passed and that still take room, and keys with a deadline at all.
     pub(crate) fn overdue(&self, now_ms: u64) -> (usize, usize) {
-        let occupied = self.occupied.iter().map(|&db| &self.dbs[db].deadlines);
+        let occupied = self
+            .totals
+            .occupied
+            .iter()
+            .map(|&db| &self.dbs[db].deadlines);
         occupied.fold((0, 0), |(due, all), deadlines| {
             (due + deadlines.count_due(now_ms), all + deadlines.len())
         })
@@ -467,7 +514,7 @@ impl Keyspace {
 
     /// Bytes held by keys, values and their indexes.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.total_bytes
+        self.totals.bytes
     }
 
     /// Bytes of the hash tables and deadline indexes of one database.
@@ -486,7 +533,7 @@ impl Keyspace {
 
     /// As [`Keyspace::admit_keys`] for keys that are created after `removed` others are gone.
     pub(crate) fn admit_exchange(&self, removed: usize, new: usize) -> CommandResult {
-        let max = self.limits.max_keys;
+        let max = self.room.limits.max_keys;
         let kept = self.total_keys() - removed;
         if max != 0 && new != 0 && !self.loading && kept + new > max {
             return Err(CommandError::new(format!(
@@ -498,7 +545,7 @@ impl Keyspace {
 
     /// Refuses a value over `max-value-size`, unless it comes from a log.
     pub(crate) fn admit_value(&self, bytes: usize) -> CommandResult {
-        let max = self.limits.max_value_bytes;
+        let max = self.room.limits.max_value_bytes;
         if max != 0 && bytes > max && !self.loading {
             return Err(CommandError::new(format!(
                 "OOM command not allowed: value of {bytes} bytes exceeds max-value-size of {max} bytes"
@@ -510,7 +557,7 @@ impl Keyspace {
     /// Queues a notification if its class is on and there is a subscriber.
     #[inline]
     pub(crate) fn notify(&mut self, db: usize, class: NotifyFlags, name: &'static str, key: &[u8]) {
-        if self.has_listeners && self.notify.publishes(class) {
+        if self.notices.has_listeners && self.notices.flags.publishes(class) {
             self.push_event(db, name, key);
         }
     }
@@ -519,15 +566,15 @@ impl Keyspace {
     fn push_event(&mut self, db: usize, name: &'static str, key: &[u8]) {
         let key = key.into();
         let event = KeyEvent { db, name, key };
-        self.events.push(Happening::Event(event));
+        self.notices.queued.push(Happening::Event(event));
     }
 
     pub(crate) fn has_events(&self) -> bool {
-        !self.events.is_empty()
+        !self.notices.queued.is_empty()
     }
 
     pub(crate) fn take_events(&mut self) -> Vec<Happening> {
-        std::mem::take(&mut self.events)
+        std::mem::take(&mut self.notices.queued)
     }
 
     pub(crate) fn has_garbage(&self) -> bool {
@@ -577,7 +624,7 @@ impl Keyspace {
     /// Every key of a database may have changed.
     fn touch_waiters(&mut self, db: usize) {
         let table = &self.dbs[db].table;
-        self.waiters.touch_db(db, |key| {
+        self.interest.waiters.touch_db(db, |key| {
             let position = table.find(table.hash(key), key)?;
             Some(table.at(position).type_of())
         });
@@ -586,7 +633,8 @@ impl Keyspace {
     /// Breaks the watches on keys of `db` that change when another database, or none, takes its
     /// place.
     fn break_watches(&mut self, db: usize, replacement: Option<usize>, now_ms: u64) {
-        let Self { dbs, watchers, .. } = self;
+        let Self { dbs, interest, .. } = self;
+        let watchers = &mut interest.watchers;
         let find = |db: usize, key: &[u8]| {
             let table = &dbs[db].table;
             Some(table.at(table.find(table.hash(key), key)?))
@@ -603,21 +651,24 @@ impl Keyspace {
 
     /// The earliest deadline at which active expiry has work.
     pub(crate) fn next_deadline(&self) -> Option<u64> {
-        if !self.active_expiry || self.expiry_paused || self.loading {
+        if !self.expiry.active || self.expiry.paused || self.loading {
             return None;
         }
-        self.first_deadlines.first().map(|&(deadline, _)| deadline)
+        self.totals
+            .first_deadlines
+            .first()
+            .map(|&(deadline, _)| deadline)
     }
 
     /// Removes a batch of due keys in deadline order; says how many were looked at.
     pub(crate) fn expire_batch(&mut self, now_ms: u64) -> usize {
-        if !self.active_expiry || self.expiry_paused || self.loading {
+        if !self.expiry.active || self.expiry.paused || self.loading {
             return 0;
         }
         let Some((db, until_ms)) = self.earliest_due(now_ms) else {
             return 0;
         };
-        let mut due = std::mem::take(&mut self.due);
+        let mut due = std::mem::take(&mut self.expiry.due);
         due.clear();
         self.dbs[db]
             .deadlines
@@ -633,13 +684,13 @@ impl Keyspace {
         }
         self.recount(db);
         let looked_at = due.len();
-        self.due = due;
+        self.expiry.due = due;
         looked_at
     }
 
     /// The database whose key is due first, and up to which time its keys come before all others'.
     fn earliest_due(&self, now_ms: u64) -> Option<(usize, u64)> {
-        let mut firsts = self.first_deadlines.iter();
+        let mut firsts = self.totals.first_deadlines.iter();
         let &(deadline, db) = firsts.next()?;
         if deadline > now_ms {
             return None;
@@ -660,7 +711,7 @@ impl Keyspace {
         self.notify(db, NotifyFlags::EXPIRED, "expired", entry.key());
         self.signal(db, entry.key(), Change::Expired);
         if self.propagation.is_on() {
-            let verb: &[u8] = if self.lazy_expire { b"UNLINK" } else { b"DEL" };
+            let verb: &[u8] = if self.expiry.lazy { b"UNLINK" } else { b"DEL" };
             self.propagation.push(db, [verb, entry.key()]);
         }
         self.discard(entry);

@@ -147,59 +147,102 @@ pub struct InputUse {
     pub args: usize,
 }
 
+/// What CLIENT LIST tells a client by.
 #[derive(Debug)]
-pub(crate) struct Session {
-    pub(crate) key: SessionKey,
-    /// The id CLIENT ID shows; never reused.
-    pub(crate) id: u64,
-    /// It replays a log: it is no client, and is neither listed nor counted.
-    pub(crate) hidden: bool,
+pub(crate) struct Identity {
     pub(crate) peer: Peer,
     pub(crate) name: Vec<u8>,
     pub(crate) lib_name: Vec<u8>,
     pub(crate) lib_version: Vec<u8>,
     pub(crate) created_ms: u64,
-    /// Why it ends, once that is known.
-    pub(crate) leaving: Option<&'static str>,
-    pub(crate) last_active_ms: u64,
-    pub(crate) last_command: Option<CommandId>,
-    /// The row of a request that was decoded before, which the next one often has too.
-    pub(crate) last_planned: Option<Resolved>,
-    pub(crate) db: usize,
-    pub(crate) protocol: Protocol,
+}
+
+/// As whom a session runs its commands.
+#[derive(Debug)]
+pub(crate) struct Login {
     pub(crate) authenticated: bool,
     pub(crate) user: UserId,
     pub(crate) user_name: Arc<[u8]>,
+}
+
+/// What a client has asked for that holds until it asks for something else.
+#[derive(Debug, Default)]
+pub(crate) struct Modes {
     pub(crate) monitor: bool,
     pub(crate) no_evict: bool,
     pub(crate) no_touch: bool,
     pub(crate) reply_mode: ReplyMode,
+}
+
+/// MULTI and WATCH.
+#[derive(Debug, Default)]
+pub(crate) struct Transaction {
     pub(crate) multi: Option<Multi>,
     /// Keys under WATCH, with their databases.
     pub(crate) watched: BTreeSet<(usize, Box<[u8]>)>,
     /// A watched key changed: EXEC answers null.
     pub(crate) watch_broken: bool,
-    pub(crate) subscriptions: Subscriptions,
-    /// None unless CLIENT TRACKING is on.
-    pub(crate) tracking: Option<Box<CacheTracking>>,
-    /// Bytes of the names it watches, subscribes to and tracks, here and in the indexes by name.
-    pub(crate) name_bytes: usize,
-    pub(crate) blocked: Option<Blocked>,
-    /// No more commands run; the connection closes once the output is flushed.
-    pub(crate) closing: bool,
-    /// When the soft output limit was first exceeded.
-    pub(crate) soft_limit_since_ms: Option<u64>,
-    pub(crate) input: InputUse,
-    pub(crate) reply_buffer: ReplyBuffer,
-    /// Its share of the total of all sessions' memory.
-    pub(crate) counted_bytes: usize,
-    /// `input.announced` as it is part of the total of all sessions.
-    pub(crate) counted_announced: usize,
+}
+
+/// What a session has done so far.
+#[derive(Debug)]
+pub(crate) struct Activity {
+    pub(crate) last_active_ms: u64,
+    pub(crate) last_command: Option<CommandId>,
+    /// The row of a request that was decoded before, which the next one often has too.
+    pub(crate) last_planned: Option<Resolved>,
     pub(crate) commands: u64,
     /// Position in the stream of all writes behind its last one; 0 if it has written nothing.
     pub(crate) written: u64,
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
+}
+
+/// The memory that is counted for a session.
+#[derive(Debug)]
+pub(crate) struct SessionMemory {
+    pub(crate) input: InputUse,
+    pub(crate) reply_buffer: ReplyBuffer,
+    /// Bytes of the names it watches, subscribes to and tracks, here and in the indexes by name.
+    pub(crate) name_bytes: usize,
+    /// Its share of the total of all sessions' memory.
+    pub(crate) counted_bytes: usize,
+    /// `input.announced` as it is part of the total of all sessions.
+    pub(crate) counted_announced: usize,
+    /// When the soft output limit was first exceeded.
+    pub(crate) soft_limit_since_ms: Option<u64>,
+}
+
+/// The end of a session.
+#[derive(Debug, Default)]
+pub(crate) struct Ending {
+    /// No more commands run; the connection closes once the output is flushed.
+    pub(crate) closing: bool,
+    /// Why it ends, once that is known.
+    pub(crate) leaving: Option<&'static str>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) key: SessionKey,
+    /// The id CLIENT ID shows; never reused.
+    pub(crate) id: u64,
+    /// It replays an AOF: it is no client, and is neither listed nor counted.
+    pub(crate) hidden: bool,
+    pub(crate) identity: Identity,
+    pub(crate) login: Login,
+    /// The selected database.
+    pub(crate) db: usize,
+    pub(crate) protocol: Protocol,
+    pub(crate) modes: Modes,
+    pub(crate) transaction: Transaction,
+    pub(crate) subscriptions: Subscriptions,
+    /// None unless CLIENT TRACKING is on.
+    pub(crate) tracking: Option<Box<CacheTracking>>,
+    pub(crate) blocked: Option<Blocked>,
+    pub(crate) activity: Activity,
+    pub(crate) memory: SessionMemory,
+    pub(crate) ending: Ending,
 }
 
 impl Session {
@@ -215,41 +258,43 @@ impl Session {
             key: SessionKey::new(slot, id),
             id,
             hidden: false,
-            peer,
-            name: Vec::new(),
-            lib_name: Vec::new(),
-            lib_version: Vec::new(),
-            created_ms: now_ms,
-            leaving: None,
-            last_active_ms: now_ms,
-            last_command: None,
-            last_planned: None,
+            identity: Identity {
+                peer,
+                name: Vec::new(),
+                lib_name: Vec::new(),
+                lib_version: Vec::new(),
+                created_ms: now_ms,
+            },
+            login: Login {
+                authenticated,
+                user: UserId::DEFAULT,
+                user_name,
+            },
             db: 0,
             protocol: Protocol::Resp2,
-            authenticated,
-            user: UserId::DEFAULT,
-            user_name,
-            monitor: false,
-            no_evict: false,
-            no_touch: false,
-            reply_mode: ReplyMode::On,
-            multi: None,
-            watched: BTreeSet::new(),
-            watch_broken: false,
+            modes: Modes::default(),
+            transaction: Transaction::default(),
             subscriptions: Subscriptions::default(),
             tracking: None,
-            name_bytes: 0,
             blocked: None,
-            closing: false,
-            soft_limit_since_ms: None,
-            input: InputUse::default(),
-            reply_buffer: ReplyBuffer::new(now_ms),
-            counted_bytes: 0,
-            counted_announced: 0,
-            commands: 0,
-            written: 0,
-            bytes_in: 0,
-            bytes_out: 0,
+            activity: Activity {
+                last_active_ms: now_ms,
+                last_command: None,
+                last_planned: None,
+                commands: 0,
+                written: 0,
+                bytes_in: 0,
+                bytes_out: 0,
+            },
+            memory: SessionMemory {
+                input: InputUse::default(),
+                reply_buffer: ReplyBuffer::new(now_ms),
+                name_bytes: 0,
+                counted_bytes: 0,
+                counted_announced: 0,
+                soft_limit_since_ms: None,
+            },
+            ending: Ending::default(),
         }
     }
 
@@ -264,7 +309,11 @@ impl Session {
 
     /// What the session keeps on the heap, without its output.
     pub(crate) fn heap_bytes(&self) -> usize {
-        let queued = self.multi.as_ref().map_or(0, |multi| multi.bytes);
+        let queued = self
+            .transaction
+            .multi
+            .as_ref()
+            .map_or(0, |multi| multi.bytes);
         let held = match &self.blocked {
             Some(Blocked {
                 on: BlockedOn::Pause(args),
@@ -282,24 +331,27 @@ impl Session {
             }
             _ => 0,
         };
-        let texts = self.name.capacity() + self.lib_name.capacity() + self.lib_version.capacity();
-        let input = self.input.used + self.input.free + self.input.args;
-        size_of::<Self>() + input + queued + held + texts + self.name_bytes
+        let texts = self.identity.name.capacity()
+            + self.identity.lib_name.capacity()
+            + self.identity.lib_version.capacity();
+        let input = self.memory.input.used + self.memory.input.free + self.memory.input.args;
+        size_of::<Self>() + input + queued + held + texts + self.memory.name_bytes
     }
 
     /// The same with the bytes that are announced and still to come: what `tot-mem` shows and `maxmemory-clients` limits, but
     /// for the output.
     pub(crate) fn claimed_bytes(&self) -> usize {
-        self.heap_bytes().saturating_add(self.input.announced)
+        self.heap_bytes()
+            .saturating_add(self.memory.input.announced)
     }
 
     /// Whether the answer of a wait that ends now is wanted. The command it belongs to is over.
     pub(crate) fn takes_late_answer(&mut self) -> bool {
-        match self.reply_mode {
+        match self.modes.reply_mode {
             ReplyMode::On | ReplyMode::SkipNext => true,
             ReplyMode::Off => false,
             ReplyMode::SkipThis => {
-                self.reply_mode = ReplyMode::On;
+                self.modes.reply_mode = ReplyMode::On;
                 false
             }
         }
@@ -307,19 +359,19 @@ impl Session {
 
     /// Counts a watched or subscribed name.
     pub(crate) fn count_name(&mut self, name: &[u8]) {
-        self.name_bytes += booked_bytes(name);
+        self.memory.name_bytes += booked_bytes(name);
     }
 
     /// Undoes [`Session::count_name`].
     pub(crate) fn uncount_name(&mut self, name: &[u8]) {
-        self.name_bytes -= booked_bytes(name);
+        self.memory.name_bytes -= booked_bytes(name);
     }
 
     /// Whether the session has no state by which some commands are refused or queued: MULTI, MONITOR, and subscriptions
     /// in RESP2.
     #[inline]
     pub(crate) fn takes_any_command(&self) -> bool {
-        self.multi.is_none() && !self.monitor && !self.in_subscribe_mode()
+        self.transaction.multi.is_none() && !self.modes.monitor && !self.in_subscribe_mode()
     }
 
     /// In RESP2 a subscribed client may only manage its subscriptions.

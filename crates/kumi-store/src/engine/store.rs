@@ -108,7 +108,7 @@ pub enum Effect {
 }
 
 /// How far the running requests are.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Run {
     /// Requests that are decoded and not executed yet.
     plan: Vec<Planned>,
@@ -122,6 +122,48 @@ struct Run {
     busy: bool,
     /// Waiting commands are being executed again.
     serving_ready: bool,
+    /// The command that was begun last.
+    command: RunningCommand,
+}
+
+/// What is done by the clock, a slice at a time.
+#[derive(Debug)]
+struct Upkeep {
+    cron: Cron,
+    eviction: Eviction,
+    compaction: Compaction,
+}
+
+/// The data on its way to and from files.
+#[derive(Debug)]
+pub(crate) struct Persistence {
+    pub(crate) saves: Saves,
+    /// The snapshot that is being taken.
+    pub(crate) snapshot: Option<Snapshot>,
+    /// A data set is being loaded.
+    pub(crate) loading: Option<Box<Loading>>,
+    /// How far the writes are in the AOF.
+    pub(crate) aof: LogProgress,
+    /// The AOF cannot be written: writes are refused with this reason.
+    pub(crate) aof_error: Option<Box<str>>,
+}
+
+/// What leaves the engine once the running command has ended.
+#[derive(Debug, Default)]
+struct Outbox {
+    effects: Vec<Effect>,
+    invalidations: Invalidations,
+}
+
+/// Memory that is neither data nor of the sessions themselves.
+#[derive(Debug, Default)]
+struct Buffers {
+    /// Memory of the front's output buffers when a command last ended.
+    output_bytes: usize,
+    /// All that waits for clients, as `maxmemory-clients` counts it.
+    waiting_bytes: usize,
+    /// What the front still has to drop.
+    garbage_bytes: usize,
 }
 
 /// The engine.
@@ -140,27 +182,10 @@ pub struct Store {
     /// The last reading of the clocks.
     pub(crate) now: Now,
     run: Run,
-    cron: Cron,
-    eviction: Eviction,
-    compaction: Compaction,
-    invalidations: Invalidations,
-    pub(crate) saves: Saves,
-    /// The snapshot that is being taken.
-    pub(crate) snapshot: Option<Snapshot>,
-    /// A data set is being loaded.
-    pub(crate) loading: Option<Box<Loading>>,
-    /// How far the writes are in the append-only file.
-    pub(crate) log: LogProgress,
-    /// The append-only file cannot be written: writes are refused with this reason.
-    pub(crate) aof_error: Option<Box<str>>,
-    effects: Vec<Effect>,
-    running_command: RunningCommand,
-    /// Memory of the front's output buffers when a command last ended.
-    output_bytes: usize,
-    /// All that waits for clients, as `maxmemory-clients` counts it.
-    waiting_bytes: usize,
-    /// What the front still has to drop.
-    garbage_bytes: usize,
+    upkeep: Upkeep,
+    pub(crate) persistence: Persistence,
+    outbox: Outbox,
+    buffers: Buffers,
 }
 
 impl Store {
@@ -183,21 +208,29 @@ impl Store {
             scripts: Scripts::default(),
             rng: fastrand::Rng::with_seed(seeds.draws),
             now,
-            run: Run::default(),
-            cron: Cron::new(now),
-            eviction: Eviction::default(),
-            compaction: Compaction::default(),
-            invalidations: Invalidations::default(),
-            saves: Saves::new(now),
-            snapshot: None,
-            loading: None,
-            log: LogProgress::default(),
-            aof_error: None,
-            effects: Vec::new(),
-            running_command: RunningCommand::new(&index),
-            output_bytes: 0,
-            waiting_bytes: 0,
-            garbage_bytes: 0,
+            run: Run {
+                plan: Vec::new(),
+                has_streams: false,
+                has_members: false,
+                in_batch: false,
+                busy: false,
+                serving_ready: false,
+                command: RunningCommand::new(&index),
+            },
+            upkeep: Upkeep {
+                cron: Cron::new(now),
+                eviction: Eviction::default(),
+                compaction: Compaction::default(),
+            },
+            persistence: Persistence {
+                saves: Saves::new(now),
+                snapshot: None,
+                loading: None,
+                aof: LogProgress::default(),
+                aof_error: None,
+            },
+            outbox: Outbox::default(),
+            buffers: Buffers::default(),
             config,
             index,
         };
@@ -211,14 +244,14 @@ impl Store {
         let settings = self.config.settings();
         self.acl.follow_requirepass(settings.requirepass.as_deref());
         self.clients.open = self.acl.default_is_open();
-        self.keyspace.notify = settings.notify;
-        self.keyspace.limits = DataLimits {
+        self.keyspace.notices.flags = settings.notify;
+        self.keyspace.room.limits = DataLimits {
             max_keys: usize::try_from(settings.max_keys).unwrap_or(usize::MAX),
             max_value_bytes: settings.max_value_size,
         };
-        self.keyspace.lazy_expire = settings.lazyfree_expire;
+        self.keyspace.expiry.lazy = settings.lazyfree_expire;
         self.keyspace.load_access(settings);
-        self.eviction.load_settings(settings);
+        self.upkeep.eviction.load_settings(settings);
         self.telemetry.load_settings(settings);
         self.clients.load_settings(settings);
         self.note_room();
@@ -247,13 +280,13 @@ impl Store {
     /// The command that was begun last, for a report of a crash.
     #[must_use]
     pub fn running_command(&self) -> RunningCommand {
-        self.running_command.clone()
+        self.run.command.clone()
     }
 
     /// Notes why a session ends, for the log. The first reason counts; without one the client has closed its connection.
     pub fn note_leaving(&mut self, key: SessionKey, reason: &'static str) {
         if let Some(session) = self.clients.sessions.get_mut(key) {
-            session.leaving.get_or_insert(reason);
+            session.ending.leaving.get_or_insert(reason);
         }
     }
 
@@ -262,7 +295,7 @@ impl Store {
         self.unwatch_all(key);
         self.unsubscribe_everything(key);
         self.stop_tracking(key);
-        self.invalidations.forget(key);
+        self.outbox.invalidations.forget(key);
         let Some(session) = self.clients.remove(key) else {
             return;
         };
@@ -270,11 +303,14 @@ impl Store {
         tracing::debug!(
             "Client closed connection id={} addr={} laddr={} name={} age={} reason={}",
             session.id,
-            session.peer.addr,
-            session.peer.laddr,
-            session.name.escape_ascii(),
-            self.now.unix_ms().saturating_sub(session.created_ms) / 1000,
-            session.leaving.unwrap_or("closed by the client"),
+            session.identity.peer.addr,
+            session.identity.peer.laddr,
+            session.identity.name.escape_ascii(),
+            self.now
+                .unix_ms()
+                .saturating_sub(session.identity.created_ms)
+                / 1000,
+            session.ending.leaving.unwrap_or("closed by the client"),
         );
         if let Some(blocked) = session.blocked {
             self.forget_wait(key, &blocked);
@@ -285,7 +321,7 @@ impl Store {
     #[must_use]
     pub fn peer_address(&self, key: SessionKey) -> Option<String> {
         let session = self.clients.sessions.get(key)?;
-        Some(session.peer.addr.clone())
+        Some(session.identity.peer.addr.clone())
     }
 
     /// Connected sessions.
@@ -315,19 +351,19 @@ impl Store {
             .recent_input_bytes
             .note(input.used, now_s);
         if let Some(session) = self.clients.sessions.get_mut(key) {
-            session.bytes_in += read as u64;
+            session.activity.bytes_in += read as u64;
             // A slow sender or reader is not idle.
             if read > 0 {
-                session.last_active_ms = self.now.unix_ms();
+                session.activity.last_active_ms = self.now.unix_ms();
             }
-            session.input = input;
+            session.memory.input = input;
         }
     }
 
     /// Tells what waits in a session's buffer after its requests ran.
     pub fn note_leftover(&mut self, key: SessionKey, input: InputUse) {
         if let Some(session) = self.clients.sessions.get_mut(key) {
-            session.input = input;
+            session.memory.input = input;
             self.clients.count_bytes(key);
             self.check_client_memory();
         }
@@ -341,7 +377,7 @@ impl Store {
 
     /// Tells how many bytes of what the store let go of are not dropped yet, as of `now`.
     pub fn note_garbage(&mut self, bytes: u64, now: Now) {
-        self.garbage_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        self.buffers.garbage_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         self.follow_expiry_cycle(now);
     }
 
@@ -350,7 +386,7 @@ impl Store {
         self.telemetry.stats.query_limit_disconnections += 1;
         if let Some(session) = self.clients.sessions.get(key) {
             tracing::warn!(
-                client = %session.peer.addr,
+                client = %session.identity.peer.addr,
                 conn_id = session.id,
                 "Closing client that reached max query buffer length"
             );
@@ -382,9 +418,9 @@ impl Store {
         let Some(session) = self.clients.sessions.get_mut(key) else {
             return;
         };
-        tracing::debug!(client = %session.peer.addr, conn_id = session.id, reason, "protocol error");
-        session.closing = true;
-        session.leaving.get_or_insert("protocol error");
+        tracing::debug!(client = %session.identity.peer.addr, conn_id = session.id, reason, "protocol error");
+        session.ending.closing = true;
+        session.ending.leaving.get_or_insert("protocol error");
         outputs.push(key, error);
         self.telemetry.stats.count_error(b"ERR");
         self.list_output(outputs, key);
@@ -399,24 +435,24 @@ impl Store {
         let Some(session) = self.clients.sessions.get_mut(key) else {
             return;
         };
-        session.bytes_out += count as u64;
+        session.activity.bytes_out += count as u64;
         if count > 0 {
-            session.last_active_ms = self.now.unix_ms();
+            session.activity.last_active_ms = self.now.unix_ms();
         }
-        if session.soft_limit_since_ms.is_some() && outputs.pending(key) == 0 {
-            session.soft_limit_since_ms = None;
+        if session.memory.soft_limit_since_ms.is_some() && outputs.pending(key) == 0 {
+            session.memory.soft_limit_since_ms = None;
         }
     }
 
     /// What the front has to do, in order.
     pub fn effects(&mut self) -> Vec<Effect> {
-        std::mem::take(&mut self.effects)
+        std::mem::take(&mut self.outbox.effects)
     }
 
     /// Whether [`Store::effects`] would return anything.
     #[must_use]
     pub fn has_effects(&self) -> bool {
-        !self.effects.is_empty()
+        !self.outbox.effects.is_empty()
     }
 
     /// Starts or stops encoding writes for a log or replicas.
@@ -449,27 +485,27 @@ impl Store {
     /// their output.
     pub(crate) fn used_memory(&self) -> usize {
         self.keyspace.memory_bytes()
-            + self.keyspace.tracking.heap_bytes()
+            + self.keyspace.interest.tracking.heap_bytes()
             + self.client_bytes()
-            + self.garbage_bytes
+            + self.buffers.garbage_bytes
     }
 
     /// What sessions hold, their output included.
     pub(crate) fn client_bytes(&self) -> usize {
-        self.clients.bytes() + self.output_bytes
+        self.clients.bytes() + self.buffers.output_bytes
     }
 
     /// Brings the memory of the output up to date.
     #[inline]
     fn note_output(&mut self, outputs: &Outputs) {
-        self.output_bytes = outputs.heap_bytes();
-        self.waiting_bytes = outputs.waiting_bytes();
+        self.buffers.output_bytes = outputs.heap_bytes();
+        self.buffers.waiting_bytes = outputs.waiting_bytes();
     }
 
     /// What `maxmemory-clients` bounds: what sessions hold or have announced, and all that waits for them. As in Redis a
     /// value counts for each client that it waits for.
     fn limited_client_bytes(&self) -> usize {
-        self.clients.claimed_bytes() + self.waiting_bytes
+        self.clients.claimed_bytes() + self.buffers.waiting_bytes
     }
 
     /// Puts a session on the list of those with output, and checks its limit.
@@ -509,11 +545,11 @@ impl Store {
         let Some(session) = self.clients.sessions.get_mut(key) else {
             return;
         };
-        if session.closing {
+        if session.ending.closing {
             return;
         }
-        session.closing = true;
-        session.leaving.get_or_insert("output buffer limit");
+        session.ending.closing = true;
+        session.ending.leaving.get_or_insert("output buffer limit");
         self.telemetry.stats.output_limit_disconnections += 1;
         let seconds = |since_ms: u64| now_ms.saturating_sub(since_ms) / 1000;
         // Redis's words, with what CLIENT LIST shows to tell a client by.
@@ -521,24 +557,24 @@ impl Store {
             pending,
             "Client id={} addr={} laddr={} fd={} name={} age={} idle={} db={} sub={} psub={} ssub={} rbs={} user={} scheduled to be closed ASAP for overcoming of output buffer limits.",
             session.id,
-            session.peer.addr,
-            session.peer.laddr,
-            session.peer.fd,
-            session.name.escape_ascii(),
-            seconds(session.created_ms),
-            seconds(session.last_active_ms),
+            session.identity.peer.addr,
+            session.identity.peer.laddr,
+            session.identity.peer.fd,
+            session.identity.name.escape_ascii(),
+            seconds(session.identity.created_ms),
+            seconds(session.activity.last_active_ms),
             session.db,
             session.subscriptions.channels.len(),
             session.subscriptions.patterns.len(),
             session.subscriptions.shard_channels.len(),
-            session.reply_buffer.size(),
-            session.user_name.escape_ascii(),
+            session.memory.reply_buffer.size(),
+            session.login.user_name.escape_ascii(),
         );
-        self.effects.push(Effect::Close(key));
+        self.outbox.effects.push(Effect::Close(key));
     }
 
     pub(crate) fn effect(&mut self, effect: Effect) {
-        self.effects.push(effect);
+        self.outbox.effects.push(effect);
     }
 
     /// After a command or an expiry slice: events and invalidations go out, broken watches reach their
@@ -546,7 +582,8 @@ impl Store {
     #[inline]
     fn settle(&mut self, outputs: &mut Outputs, actor: Option<Actor>) {
         let keyspace = &self.keyspace;
-        if keyspace.has_events() || keyspace.has_garbage() || !keyspace.watchers.is_empty() {
+        if keyspace.has_events() || keyspace.has_garbage() || !keyspace.interest.watchers.is_empty()
+        {
             self.settle_changes(outputs, actor);
         }
     }
@@ -556,16 +593,16 @@ impl Store {
         if self.keyspace.has_events() {
             self.deliver_events(outputs, actor);
         }
-        if !self.keyspace.watchers.is_empty() {
-            for key in self.keyspace.watchers.take_broken() {
+        if !self.keyspace.interest.watchers.is_empty() {
+            for key in self.keyspace.interest.watchers.take_broken() {
                 if let Some(session) = self.clients.sessions.get_mut(key) {
-                    session.watch_broken = true;
+                    session.transaction.watch_broken = true;
                 }
             }
         }
         if self.keyspace.has_garbage() {
             for garbage in self.keyspace.take_garbage() {
-                self.effects.push(Effect::Discard(garbage));
+                self.outbox.effects.push(Effect::Discard(garbage));
             }
         }
     }
@@ -573,7 +610,7 @@ impl Store {
     /// Clears a session's queued commands and its watches.
     pub(crate) fn discard_transaction(&mut self, key: SessionKey) {
         if let Some(session) = self.clients.sessions.get_mut(key) {
-            session.multi = None;
+            session.transaction.multi = None;
         }
         self.unwatch_all(key);
     }
@@ -583,10 +620,10 @@ impl Store {
         let Some(session) = self.clients.sessions.get_mut(key) else {
             return;
         };
-        session.watch_broken = false;
-        for (db, name) in std::mem::take(&mut session.watched) {
+        session.transaction.watch_broken = false;
+        for (db, name) in std::mem::take(&mut session.transaction.watched) {
             session.uncount_name(&name);
-            self.keyspace.watchers.remove(db, &name, key);
+            self.keyspace.interest.watchers.remove(db, &name, key);
         }
     }
 }

@@ -430,7 +430,7 @@ fn users(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
 }
 
 fn whoami(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
-    let name = ctx.session().user_name.clone();
+    let name = ctx.session().login.user_name.clone();
     ctx.reply.bulk(name);
     Ok(())
 }

@@ -285,11 +285,11 @@ impl Victims<'_> {
             && self.kind.is_none_or(|kind| kind.includes(session))
             && self
                 .addr
-                .is_none_or(|addr| session.peer.addr.as_bytes() == addr)
+                .is_none_or(|addr| session.identity.peer.addr.as_bytes() == addr)
             && self
                 .laddr
-                .is_none_or(|laddr| session.peer.laddr.as_bytes() == laddr)
-            && self.user.is_none_or(|user| session.user == user)
+                .is_none_or(|laddr| session.identity.peer.laddr.as_bytes() == laddr)
+            && self.user.is_none_or(|user| session.login.user == user)
             && self.spare != Some(session.key)
     }
 }
@@ -314,8 +314,8 @@ fn kill(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     for &key in &keys {
         if key == ctx.session {
             let session = ctx.session();
-            session.closing = true;
-            session.leaving.get_or_insert("CLIENT KILL");
+            session.ending.closing = true;
+            session.ending.leaving.get_or_insert("CLIENT KILL");
             ctx.flow = Flow::Close;
         } else {
             // It is gone for everybody from now on; only its socket waits for the front.
@@ -368,13 +368,13 @@ fn setname(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
             "ERR Client names cannot contain spaces, newlines or special characters.",
         ));
     }
-    ctx.session().name = args[2].to_vec();
+    ctx.session().identity.name = args[2].to_vec();
     ctx.reply.ok();
     Ok(())
 }
 
 fn getname(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
-    let name = ctx.session().name.clone();
+    let name = ctx.session().identity.name.clone();
     if name.is_empty() {
         ctx.reply.null()
     } else {
@@ -401,9 +401,9 @@ fn setinfo(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     }
     let session = ctx.session();
     let field = if is_name {
-        &mut session.lib_name
+        &mut session.identity.lib_name
     } else {
-        &mut session.lib_version
+        &mut session.identity.lib_version
     };
     *field = value.to_vec();
     ctx.reply.ok();
@@ -411,13 +411,13 @@ fn setinfo(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 }
 
 fn no_evict(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    ctx.session().no_evict = on_or_off(&args[2])?;
+    ctx.session().modes.no_evict = on_or_off(&args[2])?;
     ctx.reply.ok();
     Ok(())
 }
 
 fn no_touch(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    ctx.session().no_touch = on_or_off(&args[2])?;
+    ctx.session().modes.no_touch = on_or_off(&args[2])?;
     ctx.reply.ok();
     Ok(())
 }
@@ -474,15 +474,15 @@ fn reply(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let mode = &args[2];
     let session = ctx.session();
     if mode.eq_ignore_ascii_case(b"ON") {
-        session.reply_mode = ReplyMode::On;
+        session.modes.reply_mode = ReplyMode::On;
         ctx.reply.keep();
         ctx.reply.ok();
     } else if mode.eq_ignore_ascii_case(b"OFF") {
-        session.reply_mode = ReplyMode::Off;
+        session.modes.reply_mode = ReplyMode::Off;
         ctx.reply.discard();
     } else if mode.eq_ignore_ascii_case(b"SKIP") {
-        if session.reply_mode != ReplyMode::Off {
-            session.reply_mode = ReplyMode::SkipNext;
+        if session.modes.reply_mode != ReplyMode::Off {
+            session.modes.reply_mode = ReplyMode::SkipNext;
         }
     } else {
         return Err(CommandError::SYNTAX);
@@ -590,9 +590,10 @@ impl Ctx<'_> {
 
 /// A session's line in CLIENT LIST.
 fn describe(session: &Session, index: &CommandIndex, outputs: &Outputs, now_ms: u64) -> Vec<u8> {
-    let multi = session.multi.as_ref();
+    let multi = session.transaction.multi.as_ref();
     let queued = multi.map_or(-1, |multi| i64::try_from(multi.queued).unwrap_or(i64::MAX));
     let command = session
+        .activity
         .last_command
         .map_or("NULL", |id| &index.get(id).full_name);
     let seconds = |since_ms: u64| now_ms.saturating_sub(since_ms) / 1000;
@@ -601,56 +602,59 @@ fn describe(session: &Session, index: &CommandIndex, outputs: &Outputs, now_ms: 
     let events = if output.half_written { "rw" } else { "r" };
     let mut line = format!(
         "id={} addr={} laddr={} fd={} name=",
-        session.id, session.peer.addr, session.peer.laddr, session.peer.fd
+        session.id,
+        session.identity.peer.addr,
+        session.identity.peer.laddr,
+        session.identity.peer.fd
     )
     .into_bytes();
-    line.extend_from_slice(&session.name);
+    line.extend_from_slice(&session.identity.name);
     line.extend_from_slice(
         format!(
             " age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={queued} qbuf={} qbuf-free={} argv-mem=0 multi-mem={} rbs={} rbp={} obl={} oll={} omem={} tot-mem={} events={events} cmd={command} user={} redir={} resp={} lib-name=",
-            seconds(session.created_ms),
-            seconds(session.last_active_ms),
+            seconds(session.identity.created_ms),
+            seconds(session.activity.last_active_ms),
             flag_letters(session),
             session.db,
             session.subscriptions.channels.len(),
             session.subscriptions.patterns.len(),
             session.subscriptions.shard_channels.len(),
-            session.input.used,
-            session.input.free + session.input.announced,
+            session.memory.input.used,
+            session.memory.input.free + session.memory.input.announced,
             multi.map_or(0, |multi| multi.bytes),
-            session.reply_buffer.size(),
-            session.reply_buffer.peak(),
+            session.memory.reply_buffer.size(),
+            session.memory.reply_buffer.peak(),
             output.first_len,
             output.more_chunks,
             output.more_memory,
             session.claimed_bytes() + output.memory,
-            String::from_utf8_lossy(&session.user_name),
+            String::from_utf8_lossy(&session.login.user_name),
             tracking::redirection(session),
             if session.protocol == Protocol::Resp3 { 3 } else { 2 },
         )
         .as_bytes(),
     );
-    line.extend_from_slice(&session.lib_name);
+    line.extend_from_slice(&session.identity.lib_name);
     line.extend_from_slice(b" lib-ver=");
-    line.extend_from_slice(&session.lib_version);
+    line.extend_from_slice(&session.identity.lib_version);
     line
 }
 
 fn flag_letters(session: &Session) -> String {
     let tracks = |has: fn(&CacheTracking) -> bool| session.tracking.as_deref().is_some_and(has);
     let all = [
-        (session.monitor, 'O'),
+        (session.modes.monitor, 'O'),
         (!session.subscriptions.is_empty(), 'P'),
-        (session.multi.is_some(), 'x'),
+        (session.transaction.multi.is_some(), 'x'),
         (session.blocked.is_some(), 'b'),
         (session.tracking.is_some(), 't'),
         (tracks(|tracking| tracking.broken_redirect), 'R'),
         (tracks(|tracking| tracking.bcast), 'B'),
-        (session.watch_broken, 'd'),
-        (session.closing, 'c'),
-        (session.peer.unix, 'U'),
-        (session.no_evict, 'e'),
-        (session.no_touch, 'T'),
+        (session.transaction.watch_broken, 'd'),
+        (session.ending.closing, 'c'),
+        (session.identity.peer.unix, 'U'),
+        (session.modes.no_evict, 'e'),
+        (session.modes.no_touch, 'T'),
     ];
     let letters: String = all
         .into_iter()

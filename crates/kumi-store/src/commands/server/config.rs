@@ -98,7 +98,7 @@ fn set(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         return Err(CommandError::SYNTAX);
     };
     let pairs: Vec<(&[u8], &[u8])> = pairs.iter().map(|&[name, value]| (name, value)).collect();
-    let local = ctx.session().peer.is_local();
+    let local = ctx.session().identity.peer.is_local();
     let waits = |(name, _): &(&[u8], &[u8])| {
         let mut names = NOT_WHILE_LOADING.iter();
         names.any(|known| name.eq_ignore_ascii_case(known))

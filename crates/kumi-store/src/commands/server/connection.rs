@@ -176,7 +176,7 @@ fn hello(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         ));
     }
     if let Some(name) = name {
-        ctx.session().name = name.to_vec();
+        ctx.session().identity.name = name.to_vec();
     }
     if let Some(protocol) = protocol {
         ctx.session().protocol = protocol;
@@ -256,8 +256,8 @@ fn select(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 fn quit(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
     ctx.reply.ok();
     let session = ctx.session();
-    session.closing = true;
-    session.leaving.get_or_insert("QUIT");
+    session.ending.closing = true;
+    session.ending.leaving.get_or_insert("QUIT");
     ctx.flow = Flow::Close;
     Ok(())
 }
@@ -269,11 +269,11 @@ fn reset(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
     ctx.stop_tracking();
     ctx.clients().monitors.retain(|&other| other != key);
     let session = ctx.session();
-    session.monitor = false;
-    session.no_evict = false;
-    session.no_touch = false;
-    session.reply_mode = ReplyMode::On;
-    session.name.clear();
+    session.modes.monitor = false;
+    session.modes.no_evict = false;
+    session.modes.no_touch = false;
+    session.modes.reply_mode = ReplyMode::On;
+    session.identity.name.clear();
     session.db = 0;
     session.protocol = Protocol::Resp2;
     ctx.become_default();

@@ -243,7 +243,7 @@ const REFUSED: &[&str] = &[
 ];
 
 fn debug(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let local = ctx.session().peer.is_local();
+    let local = ctx.session().identity.peer.is_local();
     let access = ctx.settings().enable_debug_command;
     if !access.allows(local) {
         return Err(CommandError::fixed(

@@ -169,7 +169,7 @@ fn shutdown(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         running.abandoned = true;
     }
     // The connection ends without an answer, and what was sent behind the command never runs.
-    ctx.session().closing = true;
+    ctx.session().ending.closing = true;
     ctx.flow = Flow::Close;
     Ok(())
 }

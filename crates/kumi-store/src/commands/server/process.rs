@@ -68,7 +68,7 @@ fn monitor(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
     }
     let key = ctx.session;
     // A second MONITOR gets no answer at all, as the first one's feed already runs.
-    if !std::mem::replace(&mut ctx.session().monitor, true) {
+    if !std::mem::replace(&mut ctx.session().modes.monitor, true) {
         ctx.clients().monitors.push(key);
         ctx.reply.ok();
     }

@@ -343,7 +343,7 @@ fn confirm(ctx: &mut Ctx<'_>, kind: Kind, word: &str, name: Option<&[u8]>) {
         None => encode::null(&mut push, protocol),
     }
     encode::integer(&mut push, i64::try_from(count).unwrap_or(i64::MAX));
-    match session.reply_mode {
+    match session.modes.reply_mode {
         ReplyMode::Off | ReplyMode::SkipThis => {
             let key = ctx.session;
             ctx.reply.outputs().push(key, &push);

@@ -104,7 +104,7 @@ fn waitaof(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         return Err(CommandError::NO_LOG);
     }
     let wait = AofWait {
-        written: ctx.session().written,
+        written: ctx.session().activity.written,
         local: local == 1,
         replicas,
     };

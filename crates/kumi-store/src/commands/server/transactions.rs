@@ -82,18 +82,18 @@ pub(in crate::commands) const COMMANDS: &[Command] = &[
 
 fn multi(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
     let session = ctx.session();
-    if session.multi.is_some() {
+    if session.transaction.multi.is_some() {
         return Err(CommandError::fixed("ERR MULTI calls can not be nested"));
     }
-    session.multi = Some(Multi::default());
+    session.transaction.multi = Some(Multi::default());
     ctx.reply.ok();
     Ok(())
 }
 
 fn exec(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
     let expired = ctx.watched_key_expired();
-    let watch_broken = ctx.session().watch_broken || expired;
-    let Some(multi) = &mut ctx.session().multi else {
+    let watch_broken = ctx.session().transaction.watch_broken || expired;
+    let Some(multi) = &mut ctx.session().transaction.multi else {
         return Err(CommandError::fixed("ERR EXEC without MULTI"));
     };
     // The session counts as being in its transaction until the last command has run.
@@ -110,7 +110,7 @@ fn exec(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
         run_queued(ctx, &commands);
         Ok(())
     };
-    ctx.session().multi = None;
+    ctx.session().transaction.multi = None;
     result
 }
 
@@ -144,7 +144,7 @@ fn refuse_queued(ctx: &mut Ctx<'_>, id: CommandId, denied: Denied) {
 }
 
 fn discard(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
-    if ctx.session().multi.is_none() {
+    if ctx.session().transaction.multi.is_none() {
         return Err(CommandError::fixed("ERR DISCARD without MULTI"));
     }
     ctx.discard_transaction();
@@ -153,12 +153,12 @@ fn discard(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
 }
 
 fn watch(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    if ctx.session().multi.is_some() {
+    if ctx.session().transaction.multi.is_some() {
         return Err(CommandError::fixed("ERR WATCH inside MULTI is not allowed"));
     }
     let db = ctx.db;
     for key in args.iter().skip(1) {
-        if ctx.session().watched.insert((db, key.into())) {
+        if ctx.session().transaction.watched.insert((db, key.into())) {
             ctx.session().count_name(key);
             let expired = ctx.keys().is_expired_in_place(key);
             ctx.watch_key(key, expired);

@@ -59,7 +59,7 @@ impl Keyspace {
         relocated: &mut Relocated,
         is_sparse: &mut dyn FnMut(*const u8) -> bool,
     ) -> Option<Walk> {
-        let &db = self.occupied.range(walk.db..).next()?;
+        let &db = self.totals.occupied.range(walk.db..).next()?;
         let hash = if db == walk.db { walk.hash } else { 0 };
         let table = &mut self.dbs[db].table;
         Some(match table.relocate_segment(hash, relocated, is_sparse) {

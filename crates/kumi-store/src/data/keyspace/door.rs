@@ -122,7 +122,7 @@ impl<'a> Keys<'a> {
 
     /// Whether `max-keys` is set.
     pub(crate) fn has_key_limit(&self) -> bool {
-        self.keyspace.limits.max_keys != 0
+        self.keyspace.room.limits.max_keys != 0
     }
 
     /// Whether a key is there, for a write.
@@ -151,7 +151,7 @@ impl<'a> Keys<'a> {
             Look::ReadNoTouch | Look::Inspect | Look::Quiet => false,
         };
         if moves {
-            keyspace.access.touch(entry, self.now_ms);
+            keyspace.room.access.touch(entry, self.now_ms);
         }
         Some(entry)
     }
@@ -175,13 +175,16 @@ impl<'a> Keys<'a> {
 
     /// Has the commands executed again that wait for a stream, although watchers see no change of it.
     pub(crate) fn wake(&mut self, key: &[u8]) {
-        self.keyspace.waiters.touch(self.db, key, Type::Stream);
+        self.keyspace
+            .interest
+            .waiters
+            .touch(self.db, key, Type::Stream);
     }
 
     /// Has the commands executed again that wait for a key which is about to get a value of this type, and before those that
     /// wait for a key that changes until then.
     pub(crate) fn wake_ahead(&mut self, key: &[u8], added: Type) {
-        let waiters = &mut self.keyspace.waiters;
+        let waiters = &mut self.keyspace.interest.waiters;
         waiters.touch_gone(self.db, key);
         waiters.touch(self.db, key, added);
     }
@@ -286,7 +289,7 @@ impl<'a> Keys<'a> {
             entry.edit_bytes(edit);
             let after_bytes = entry.heap_bytes();
             if self.touch {
-                self.keyspace.access.touch(entry, self.now_ms);
+                self.keyspace.room.access.touch(entry, self.now_ms);
             }
             db.entry_bytes = db.entry_bytes - before_bytes + after_bytes;
         } else {
@@ -342,7 +345,7 @@ impl<'a> Keys<'a> {
         let db = &mut self.keyspace.dbs[self.db];
         let entry = db.table.at(position);
         if self.touch {
-            self.keyspace.access.touch(entry, self.now_ms);
+            self.keyspace.room.access.touch(entry, self.now_ms);
         }
         let before = entry.deadline();
         let Some(expiry) = change(before) else {
@@ -370,10 +373,13 @@ impl<'a> Keys<'a> {
         };
         let entry = self.keyspace.dbs[self.db].table.at(position);
         if let Some(idle_s) = idle_s {
-            self.keyspace.access.set_idle(entry, self.now_ms, idle_s);
+            self.keyspace
+                .room
+                .access
+                .set_idle(entry, self.now_ms, idle_s);
         }
         if let Some(frequency) = frequency {
-            let access = &self.keyspace.access;
+            let access = &self.keyspace.room.access;
             access.set_frequency(entry, self.now_ms, frequency);
         }
     }
@@ -383,12 +389,12 @@ impl<'a> Keys<'a> {
         self.look(key, Look::Inspect)?;
         let (_, position) = self.find(key)?;
         let entry = self.keyspace.dbs[self.db].table.at(position);
-        Some(self.keyspace.access.frequency(entry, self.now_ms))
+        Some(self.keyspace.room.access.frequency(entry, self.now_ms))
     }
 
     /// The access data of a new key.
     pub(crate) fn initial_access(&self) -> u32 {
-        self.keyspace.access.initial(self.now_ms)
+        self.keyspace.room.access.initial(self.now_ms)
     }
 
     /// Queues a notification about a key of this database.
@@ -434,7 +440,7 @@ impl<'a> Keys<'a> {
     }
 
     fn hash(&mut self, key: &[u8]) -> u64 {
-        let hinted = self.keyspace.hints.take(key);
+        let hinted = self.keyspace.work.hints.take(key);
         let table = &self.keyspace.dbs[self.db].table;
         let hash = hinted.unwrap_or_else(|| table.hash(key));
         debug_assert_eq!(hash, table.hash(key), "a hint holds for unchanged bytes");
@@ -457,7 +463,7 @@ impl<'a> Keys<'a> {
         if self.keyspace.loading {
             return Found::Live(position);
         }
-        if self.keyspace.expiry_paused {
+        if self.keyspace.expiry.paused {
             return Found::Frozen(position);
         }
         self.keyspace.expire_at(self.db, hash, position);
@@ -469,7 +475,7 @@ impl<'a> Keys<'a> {
     fn replace(&mut self, hash: u64, position: Position, value: NewValue<'_>, expiry: Expiry) {
         let db = &mut self.keyspace.dbs[self.db];
         let entry = db.table.at_mut(position);
-        let access = &self.keyspace.access;
+        let access = &self.keyspace.room.access;
         access.touch_replaced(entry, self.now_ms, self.touch);
         let before = entry.deadline();
         let after = expiry.after(before);
@@ -510,7 +516,7 @@ impl<'a> Keys<'a> {
         expiry: Expiry,
     ) -> CommandResult {
         self.keyspace.admit_keys(1)?;
-        let clock = self.keyspace.access.initial(self.now_ms);
+        let clock = self.keyspace.room.access.initial(self.now_ms);
         let entry = Entry::new(key, value, expiry.after(None), clock);
         self.add(hash, found, entry);
         Ok(())
@@ -522,7 +528,7 @@ impl<'a> Keys<'a> {
         self.notify(NotifyFlags::NEW, "new", entry.key());
         if let Found::Frozen(_) = found {
             // Its expiry was not signalled while it was kept.
-            let waiters = &mut self.keyspace.waiters;
+            let waiters = &mut self.keyspace.interest.waiters;
             waiters.touch_gone(self.db, entry.key());
         }
         let db = &mut self.keyspace.dbs[self.db];
@@ -531,13 +537,13 @@ impl<'a> Keys<'a> {
         }
         db.entry_bytes += entry.heap_bytes();
         db.index_deadline(hash, entry.deadline());
-        let room = self.keyspace.room_bytes.saturating_sub(entry.heap_bytes());
+        let room = self.keyspace.room.bytes.saturating_sub(entry.heap_bytes());
         db.table.insert_within(hash, entry, room);
     }
 
     #[inline]
     fn admit_new_value(&self, value: &NewValue<'_>) -> CommandResult {
-        if self.keyspace.limits.max_value_bytes == 0 {
+        if self.keyspace.room.limits.max_value_bytes == 0 {
             return Ok(());
         }
         self.keyspace.admit_value(value.len())

@@ -69,10 +69,10 @@ impl Keyspace {
     /// Notes accesses as the configuration says from now on. What was found before to suit eviction is forgotten:
     /// scores may have another meaning now.
     pub(crate) fn load_access(&mut self, settings: &Settings) {
-        self.access.counts = settings.maxmemory_policy.counts_accesses();
-        self.access.log_factor = settings.lfu_log_factor;
-        self.access.decay_minutes = settings.lfu_decay_minutes;
-        self.pool.candidates.clear();
+        self.room.access.counts = settings.maxmemory_policy.counts_accesses();
+        self.room.access.log_factor = settings.lfu_log_factor;
+        self.room.access.decay_minutes = settings.lfu_decay_minutes;
+        self.room.pool.candidates.clear();
     }
 
     /// Removes one key by the policy. False if no key may go.
@@ -116,7 +116,7 @@ impl Keyspace {
     }
 
     fn first_to_expire(&self) -> Option<(usize, u64, Position)> {
-        let &(_, db) = self.first_deadlines.first()?;
+        let &(_, db) = self.totals.first_deadlines.first()?;
         let data = &self.dbs[db];
         let (deadline, hash) = data.deadlines.first_record()?;
         Some((db, hash, data.table.find_due(hash, deadline)?))
@@ -139,8 +139,11 @@ impl Keyspace {
 
     /// Some databases with keys to evict, other ones each time if there are many.
     fn databases_to_sample(&mut self, volatile: bool) -> impl Iterator<Item = usize> + use<> {
-        let next = self.pool.next_db;
-        let (behind, before) = (self.occupied.range(next..), self.occupied.range(..next));
+        let next = self.room.pool.next_db;
+        let (behind, before) = (
+            self.totals.occupied.range(next..),
+            self.totals.occupied.range(..next),
+        );
         let suits = |db: &&usize| !volatile || self.dbs[**db].deadlines.len() > 0;
         let turn = behind.chain(before).take(DATABASES_LOOKED_AT);
         let mut chosen = [usize::MAX; DATABASES];
@@ -151,12 +154,12 @@ impl Keyspace {
         }
         if count == 0
             && volatile
-            && let Some(&(_, db)) = self.first_deadlines.first()
+            && let Some(&(_, db)) = self.totals.first_deadlines.first()
         {
             (chosen[0], count) = (db, 1);
         }
         if count > 0 {
-            self.pool.next_db = chosen[0] + 1;
+            self.room.pool.next_db = chosen[0] + 1;
         }
         chosen.into_iter().take(count)
     }
@@ -173,13 +176,13 @@ impl Keyspace {
             for db in self.databases_to_sample(volatile) {
                 self.sample(db, rule, now_ms, rng);
             }
-            while let Some(Candidate { score, db, hash }) = self.pool.candidates.pop() {
+            while let Some(Candidate { score, db, hash }) = self.room.pool.candidates.pop() {
                 let table = &self.dbs[db].table;
                 let Some(position) = table.find_hash(hash) else {
                     continue;
                 };
                 let entry = table.at(position);
-                if self.access.score(entry, now_ms) >= score
+                if self.room.access.score(entry, now_ms) >= score
                     && (!volatile || entry.deadline().is_some())
                 {
                     return Some((db, hash, position));
@@ -191,9 +194,8 @@ impl Keyspace {
 
     /// Puts the best of some random keys of a database into the pool.
     fn sample(&mut self, db: usize, rule: EvictionRule, now_ms: u64, rng: &mut fastrand::Rng) {
-        let Self {
-            dbs, pool, access, ..
-        } = self;
+        let Self { dbs, room, .. } = self;
+        let (pool, access) = (&mut room.pool, &room.access);
         let data = &mut dbs[db];
         let (keys, expiring) = (data.table.len(), data.deadlines.len());
         let volatile = rule.policy.is_volatile();

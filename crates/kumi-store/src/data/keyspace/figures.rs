@@ -51,18 +51,18 @@ impl Figures<'_> {
 
     /// Sessions that track keys.
     pub(crate) fn tracking_clients(self) -> usize {
-        self.0.tracking.clients
+        self.0.interest.tracking.clients
     }
 
     /// Tracked keys, their readers, and prefixes.
     pub(crate) fn tracked(self) -> (usize, usize, usize) {
-        let tracking = &self.0.tracking;
+        let tracking = &self.0.interest.tracking;
         (tracking.keys(), tracking.items(), tracking.prefixes())
     }
 
     /// Keys that sessions wait for, and those of them that wake a session when they are gone.
     pub(crate) fn blocking_keys(self) -> (usize, usize) {
-        let waiters = &self.0.waiters;
+        let waiters = &self.0.interest.waiters;
         (waiters.key_count(), waiters.key_count_on_loss())
     }
 }

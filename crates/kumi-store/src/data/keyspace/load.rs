@@ -53,13 +53,13 @@ impl Keyspace {
             self.finish_load(batch)?;
             batch.db = key.db;
         }
-        let clock = self.access.initial(now_ms);
+        let clock = self.room.access.initial(now_ms);
         let entry = Entry::new(key.key, value, key.deadline, clock);
         if let Some(idle_s) = key.idle_s {
-            self.access.set_idle(&entry, now_ms, idle_s);
+            self.room.access.set_idle(&entry, now_ms, idle_s);
         }
         if let Some(frequency) = key.frequency {
-            self.access.set_frequency(&entry, now_ms, frequency);
+            self.room.access.set_frequency(&entry, now_ms, frequency);
         }
         let table = &self.dbs[key.db].table;
         let hash = table.hash(key.key);

@@ -17,7 +17,7 @@ impl Keyspace {
     #[inline]
     pub(crate) fn hash_ahead(&mut self, db: usize, key: &[u8]) {
         let hash = self.dbs[db].table.hash(key);
-        self.hints.push(key, hash);
+        self.work.hints.push(key, hash);
     }
 
     /// Has the buckets of all hinted keys loaded, then their entries.
@@ -27,10 +27,15 @@ impl Keyspace {
     /// loop does nothing but that.
     pub(crate) fn prefetch_entries(&self, db: usize) {
         let table = &self.dbs[db].table;
-        for hash in self.hints.hashes() {
+        for hash in self.work.hints.hashes() {
             table.prefetch_bucket(hash);
         }
-        for entry in self.hints.hashes().filter_map(|it| table.candidate(it)) {
+        for entry in self
+            .work
+            .hints
+            .hashes()
+            .filter_map(|it| table.candidate(it))
+        {
             entry.prefetch();
         }
     }
@@ -40,7 +45,12 @@ impl Keyspace {
     /// step overlap.
     pub(crate) fn prefetch_streams(&self, db: usize) {
         let table = &self.dbs[db].table;
-        let entries = || self.hints.hashes().filter_map(|it| table.candidate(it));
+        let entries = || {
+            self.work
+                .hints
+                .hashes()
+                .filter_map(|it| table.candidate(it))
+        };
         entries().for_each(Entry::prefetch_boxed);
         let streams = || entries().filter_map(|entry| <Box<Stream>>::of(entry.boxed()?));
         streams().for_each(|stream| entry::prefetch_whole(&**stream));
@@ -61,7 +71,11 @@ impl Keyspace {
         let mut targets: [Option<(&dyn Members, u64)>; MAX_MEMBERS] = [None; MAX_MEMBERS];
         let (mut count, mut steps) = (0, 0);
         for (hint, member) in members.take(MAX_MEMBERS) {
-            let entry = self.hints.hash_at(hint).and_then(|it| table.candidate(it));
+            let entry = self
+                .work
+                .hints
+                .hash_at(hint)
+                .and_then(|it| table.candidate(it));
             let members = entry.and_then(Entry::boxed).and_then(Value::members);
             if let Some(members) = members
                 && let Some(hash) = members.hash(member)

@@ -51,8 +51,8 @@ impl Keyspace {
                 });
             }
         }
-        self.sweeping.clear();
-        self.freeze = Some(Freeze {
+        self.snapshot.sweeping.clear();
+        self.snapshot.taken = Some(Freeze {
             left: databases.iter().map(|frozen| frozen.db).collect(),
             ..Freeze::default()
         });
@@ -61,19 +61,19 @@ impl Keyspace {
 
     /// Whether a snapshot has entries left to copy, or pieces that were not taken.
     pub(crate) fn is_frozen(&self) -> bool {
-        self.freeze.is_some()
+        self.snapshot.taken.is_some()
     }
 
     /// Ends the snapshot. What was copied and not taken is dropped.
     pub(crate) fn thaw(&mut self) {
-        let Some(freeze) = self.freeze.take() else {
+        let Some(freeze) = self.snapshot.taken.take() else {
             return;
         };
         for db in freeze.left {
             let table = &mut self.dbs[db].table;
             table.thaw();
             if table.is_sweeping() {
-                self.sweeping.insert(db);
+                self.snapshot.sweeping.insert(db);
             }
         }
         for db in freeze.flushed {
@@ -84,29 +84,29 @@ impl Keyspace {
 
     /// Whether marks of a cancelled snapshot are left, for [`Keyspace::sweep_slice`].
     pub(crate) fn is_sweeping(&self) -> bool {
-        !self.sweeping.is_empty()
+        !self.snapshot.sweeping.is_empty()
     }
 
     /// Clears marks of a cancelled snapshot as long as `go_on` says so.
     pub(crate) fn sweep_slice(&mut self, go_on: &mut dyn FnMut() -> bool) {
-        while let Some(&db) = self.sweeping.first() {
+        while let Some(&db) = self.snapshot.sweeping.first() {
             let table = &mut self.dbs[db].table;
             // Without a snapshot there is nothing to hand over. A database that was flushed has no marks.
             if table.is_sweeping() && !table.copy_slice(&mut Vec::new(), go_on) {
                 return;
             }
-            self.sweeping.remove(&db);
+            self.snapshot.sweeping.remove(&db);
         }
     }
 
     /// Copies entries as long as `go_on` says so. Returns whether the snapshot is complete: its last
     /// pieces come with the next [`Keyspace::take_pieces`], and nothing is copied any more.
     pub(crate) fn copy_slice(&mut self, go_on: &mut dyn FnMut() -> bool) -> bool {
-        let Some(mut freeze) = self.freeze.take() else {
+        let Some(mut freeze) = self.snapshot.taken.take() else {
             return true;
         };
         let complete = self.copy_into(&mut freeze, go_on);
-        self.freeze = Some(freeze);
+        self.snapshot.taken = Some(freeze);
         complete
     }
 
@@ -132,7 +132,7 @@ impl Keyspace {
 
     /// The pieces that are ready for the thread that encodes them.
     pub(crate) fn take_pieces(&mut self) -> Vec<Piece> {
-        let Some(freeze) = &mut self.freeze else {
+        let Some(freeze) = &mut self.snapshot.taken else {
             return Vec::new();
         };
         let mut pieces = std::mem::take(&mut freeze.pieces);
@@ -147,7 +147,7 @@ impl Keyspace {
 
     /// Takes over a database that was flushed, if a snapshot needs it; gives it back otherwise.
     pub(super) fn keep_flushed(&mut self, db: usize, data: Db) -> Option<Db> {
-        match &mut self.freeze {
+        match &mut self.snapshot.taken {
             Some(freeze) if data.table.is_frozen() => {
                 freeze.left.remove(&db);
                 freeze.flushed.push(data);
@@ -159,10 +159,10 @@ impl Keyspace {
 
     /// Two databases changed places.
     pub(super) fn renumber(&mut self, first: usize, second: usize) {
-        if let Some(freeze) = &mut self.freeze {
+        if let Some(freeze) = &mut self.snapshot.taken {
             exchange(&mut freeze.left, first, second);
         }
-        exchange(&mut self.sweeping, first, second);
+        exchange(&mut self.snapshot.sweeping, first, second);
     }
 }
 
@@ -183,7 +183,7 @@ mod tests {
     use crate::testing::Lab;
 
     fn left(lab: &Lab) -> Vec<usize> {
-        let freeze = lab.store.keyspace.freeze.as_ref();
+        let freeze = lab.store.keyspace.snapshot.taken.as_ref();
         freeze.map_or_else(Vec::new, |freeze| freeze.left.iter().copied().collect())
     }
 
@@ -237,7 +237,7 @@ mod tests {
         assert!(lab.store.keyspace.is_sweeping());
         lab.run("SWAPDB 7 9");
         let keyspace = &mut lab.store.keyspace;
-        assert_eq!(keyspace.sweeping, BTreeSet::from([9]));
+        assert_eq!(keyspace.snapshot.sweeping, BTreeSet::from([9]));
         while keyspace.is_sweeping() {
             keyspace.sweep_slice(&mut || false);
         }

@@ -192,7 +192,7 @@ impl Bridge<'_, '_> {
         let Some(id) = self.ctx.index().find_request(args) else {
             return raise(call, "ERR Invalid command passed to redis.acl_check_cmd()");
         };
-        let user = self.ctx.session().user;
+        let user = self.ctx.session().login.user;
         let allowed = self.ctx.permission(user, id, args).is_ok();
         call.push(Value::Bool(allowed));
         Ok(())

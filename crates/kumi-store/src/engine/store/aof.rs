@@ -19,13 +19,13 @@ impl Store {
     /// How long to sleep before writes go to the append-only file (DEBUG AOF-FLUSH-SLEEP).
     #[must_use]
     pub fn flush_sleep(&self) -> Option<Duration> {
-        self.cron.flush_sleep
+        self.upkeep.cron.flush_sleep
     }
 
     /// Whether DEBUG PAUSE-CRON has stopped what is done by the clock.
     #[must_use]
     pub fn is_cron_paused(&self) -> bool {
-        self.cron.paused
+        self.upkeep.cron.paused
     }
 
     /// Position in the stream of all writes so far. Outside of a command, everything before it can be taken.
@@ -37,7 +37,7 @@ impl Store {
     /// Whether there is an append-only file that is complete.
     #[must_use]
     pub fn has_log(&self) -> bool {
-        self.log.on
+        self.persistence.aof.on
     }
 
     /// Has the next write begin with a SELECT, because it goes to another file.
@@ -48,7 +48,7 @@ impl Store {
     /// Notes that the append-only file is there and synced up to a position in the stream of all writes, or that there
     /// is none. Sessions that waited for it get their replies; without a file, those that need it get an error.
     pub fn note_log(&mut self, on: bool, synced: u64, outputs: &mut Outputs) {
-        self.log = LogProgress { on, synced };
+        self.persistence.aof = LogProgress { on, synced };
         let waiting = &self.clients.log_waiters;
         if waiting.is_empty() {
             return;
@@ -58,7 +58,7 @@ impl Store {
             .copied()
             .filter(|&key| {
                 self.log_wait(key)
-                    .is_some_and(|wait| wait.is_over(self.log) || wait.local && !on)
+                    .is_some_and(|wait| wait.is_over(self.persistence.aof) || wait.local && !on)
             })
             .collect();
         for key in over {
@@ -67,7 +67,7 @@ impl Store {
             {
                 self.effect(Effect::Resume(key));
                 if on || !wait.local {
-                    let reply = wait.reply(self.log);
+                    let reply = wait.reply(self.persistence.aof);
                     self.answer_late(outputs, key, &blocked.on, &reply, false);
                 } else {
                     let mut reply = Vec::new();
@@ -105,7 +105,7 @@ impl Store {
 
     /// Refuses writes with MISCONF and this reason, or accepts them again.
     pub fn refuse_writes(&mut self, reason: Option<&str>) {
-        self.aof_error = reason.map(Box::from);
+        self.persistence.aof_error = reason.map(Box::from);
     }
 
     /// Writes all data as requests: the base of an append-only file without `aof-use-rdb-preamble`. Strings are SET

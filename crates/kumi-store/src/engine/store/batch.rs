@@ -43,7 +43,7 @@ impl Store {
     /// Prepares the next request of a run. Returns whether the request behind it may be decoded
     /// now; if not, execute the run first.
     pub fn plan(&mut self, key: SessionKey, args: Args<'_>) -> bool {
-        let first_hint = self.keyspace.hints.len();
+        let first_hint = self.keyspace.work.hints.len();
         let Some(session) = self.clients.sessions.get_mut(key) else {
             // CLIENT KILL ended it, and its socket is not closed yet. The run has its place for
             // the request all the same; executing it closes the connection.
@@ -51,7 +51,7 @@ impl Store {
             self.run.plan.push(Planned { id, first_hint });
             return false;
         };
-        let id = resolve(&self.index, &mut session.last_planned, args);
+        let id = resolve(&self.index, &mut session.activity.last_planned, args);
         self.run.plan.push(Planned { id, first_hint });
         let Some(id) = id else {
             return true;
@@ -71,7 +71,7 @@ impl Store {
             return !row.has(flag::CHANGES_INPUT);
         }
         for spec in row.keys {
-            let room = MAX_HINTS.saturating_sub(self.keyspace.hints.len());
+            let room = MAX_HINTS.saturating_sub(self.keyspace.work.hints.len());
             let positions = spec.positions(args).into_iter().flatten();
             for position in positions.take(room) {
                 if let Some(name) = args.get(position) {
@@ -113,7 +113,7 @@ impl Store {
         let outer = std::mem::replace(&mut self.run.in_batch, true);
         let (mut executed, mut flow) = (0, Flow::Done);
         for (index, planned) in plan.iter().enumerate().take(batch.len()) {
-            self.keyspace.hints.seek(planned.first_hint);
+            self.keyspace.work.hints.seek(planned.first_hint);
             let args = batch.args(buffer, index);
             executed += 1;
             flow = self.execute_as(key, planned.id, args, outputs, host);
@@ -123,7 +123,7 @@ impl Store {
         }
         self.end_measuring(host);
         self.run.in_batch = outer;
-        self.keyspace.hints.clear();
+        self.keyspace.work.hints.clear();
         if self.run.plan.is_empty() {
             self.run.plan = plan;
             self.run.plan.clear();

@@ -113,8 +113,8 @@ impl Clients {
     pub(super) fn remove(&mut self, key: SessionKey) -> Option<Box<Session>> {
         self.monitors.retain(|&other| other != key);
         let session = self.sessions.remove(key)?;
-        self.bytes -= session.counted_bytes;
-        self.announced -= session.counted_announced;
+        self.bytes -= session.memory.counted_bytes;
+        self.announced -= session.memory.counted_announced;
         Some(session)
     }
 
@@ -135,13 +135,13 @@ impl Clients {
             let (bytes, announced) = if session.hidden {
                 (0, 0)
             } else {
-                let announced = session.input.announced.min(ANNOUNCED_LIMIT_BYTES);
+                let announced = session.memory.input.announced.min(ANNOUNCED_LIMIT_BYTES);
                 (session.heap_bytes(), announced)
             };
-            self.bytes = self.bytes - session.counted_bytes + bytes;
-            session.counted_bytes = bytes;
-            self.announced = self.announced - session.counted_announced + announced;
-            session.counted_announced = announced;
+            self.bytes = self.bytes - session.memory.counted_bytes + bytes;
+            session.memory.counted_bytes = bytes;
+            self.announced = self.announced - session.memory.counted_announced + announced;
+            session.memory.counted_announced = announced;
         }
     }
 
@@ -199,7 +199,7 @@ impl Clients {
     /// Whether a session may do more than authenticate: it has, or no password is asked for now.
     pub(crate) fn is_trusted(&self, key: SessionKey) -> bool {
         let session = self.sessions.get(key);
-        session.is_none_or(|session| session.authenticated) || self.open
+        session.is_none_or(|session| session.login.authenticated) || self.open
     }
 
     /// Whether the log should say now that a client speaks HTTP: once a minute, because clients must not be able to fill
@@ -236,12 +236,12 @@ impl Clients {
         let budget = output_budget(session, open, settings);
         let limit = settings.output_limits.of(session.class());
         let mut over_soft = false;
-        let soft = session.reply_buffer.allowed_output(limit.soft_bytes);
+        let soft = session.memory.reply_buffer.allowed_output(limit.soft_bytes);
         if limit.soft_bytes != 0 && pending > soft {
-            let since_ms = *session.soft_limit_since_ms.get_or_insert(now_ms);
+            let since_ms = *session.memory.soft_limit_since_ms.get_or_insert(now_ms);
             over_soft = now_ms.saturating_sub(since_ms) > limit.soft_seconds.saturating_mul(1000);
         } else {
-            session.soft_limit_since_ms = None;
+            session.memory.soft_limit_since_ms = None;
         }
         pending > budget || over_soft
     }
@@ -256,9 +256,9 @@ pub(super) fn output_budget(session: &Session, open: bool, settings: &Settings) 
     }
     let hard = match settings.output_limits.of(session.class()).hard_bytes {
         0 => usize::MAX,
-        bytes => session.reply_buffer.allowed_output(bytes),
+        bytes => session.memory.reply_buffer.allowed_output(bytes),
     };
-    if session.authenticated || open {
+    if session.login.authenticated || open {
         hard
     } else {
         hard.min(UNAUTHENTICATED_OUTPUT_BYTES as usize)

@@ -64,34 +64,34 @@ impl Compaction {
 impl Store {
     /// For how long a walk has been running, in milliseconds; none when there is none.
     pub(crate) fn compacting_ms(&self) -> Option<u64> {
-        let since_ns = self.compaction.since_ns;
-        let running = self.compaction.walk.is_some();
+        let since_ns = self.upkeep.compaction.since_ns;
+        let running = self.upkeep.compaction.walk.is_some();
         running.then(|| self.now.mono_ns.saturating_sub(since_ns) / 1_000_000)
     }
 
     /// Looks whether memory is wasted, and begins a walk then; or does the next slice of one that runs.
     pub(super) fn compact(&mut self, host: &mut dyn Host) {
         let start_ns = self.now.mono_ns;
-        if start_ns < self.compaction.next_ns {
+        if start_ns < self.upkeep.compaction.next_ns {
             return;
         }
         // A snapshot holds memory that is not wasted, and what is being loaded has its final place.
-        if self.snapshot.is_some() || self.is_loading() {
-            self.compaction.next_ns = start_ns + LOOK_NS;
+        if self.persistence.snapshot.is_some() || self.is_loading() {
+            self.upkeep.compaction.next_ns = start_ns + LOOK_NS;
             return;
         }
-        let pause_ns = match self.compaction.walk {
+        let pause_ns = match self.upkeep.compaction.walk {
             Some(walk) => self.walk_on(walk, start_ns, host),
             None => self.look(host),
         };
         let spent_ns = self.now.mono_ns.saturating_sub(start_ns);
         let rest_ns = spent_ns.saturating_mul(REST).min(LONGEST_REST_NS);
-        self.compaction.next_ns = self.now.mono_ns + pause_ns.max(rest_ns);
+        self.upkeep.compaction.next_ns = self.now.mono_ns + pause_ns.max(rest_ns);
     }
 
     /// Begins a walk if memory is wasted. Returns how long to wait.
     fn look(&mut self, host: &mut dyn Host) -> u64 {
-        let before = self.compaction.wasted_before.take();
+        let before = self.upkeep.compaction.wasted_before.take();
         if before.is_some() {
             // An allocator gives pages back when it is used, which may be never. A walk that moved little says nothing
             // about them: they may be free since the one before.
@@ -101,19 +101,19 @@ impl Store {
         let used = self.used_memory();
         let wasted = host.resident_bytes().saturating_sub(used);
         if let Some(before) = before {
-            self.compaction.judge(before, wasted);
-            if self.compaction.pause_ns > 0 {
-                return self.compaction.pause_ns;
+            self.upkeep.compaction.judge(before, wasted);
+            if self.upkeep.compaction.pause_ns > 0 {
+                return self.upkeep.compaction.pause_ns;
             }
         }
         if wasted <= LEAST_WASTE_BYTES.max(used / WASTE_PART) {
-            self.compaction.pause_ns /= 2;
+            self.upkeep.compaction.pause_ns /= 2;
             return LOOK_NS;
         }
-        self.compaction.walk = Some(Walk::default());
-        self.compaction.wasted_before = Some(wasted);
-        self.compaction.done = Relocated::default();
-        self.compaction.since_ns = self.now.mono_ns;
+        self.upkeep.compaction.walk = Some(Walk::default());
+        self.upkeep.compaction.wasted_before = Some(wasted);
+        self.upkeep.compaction.done = Relocated::default();
+        self.upkeep.compaction.since_ns = self.now.mono_ns;
         0
     }
 
@@ -137,11 +137,11 @@ impl Store {
             self.now = host.now();
         }
         self.telemetry.stats.compaction.add(done);
-        self.compaction.done.add(done);
+        self.upkeep.compaction.done.add(done);
         if next.is_none() {
             self.telemetry.stats.compaction_ms += self.compacting_ms().unwrap_or(0);
         }
-        self.compaction.walk = next;
+        self.upkeep.compaction.walk = next;
         if next.is_none() { LOOK_NS } else { 0 }
     }
 }

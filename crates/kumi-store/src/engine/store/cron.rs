@@ -59,15 +59,15 @@ impl Store {
         if self.has_evictions() {
             return self.now.unix_ms();
         }
-        let expiry = expiry.filter(|_| !self.cron.paused);
-        let compaction = self.compaction.next_slice_ns().map(steady);
-        let compaction = compaction.filter(|_| !self.cron.paused);
+        let expiry = expiry.filter(|_| !self.upkeep.cron.paused);
+        let compaction = self.upkeep.compaction.next_slice_ns().map(steady);
+        let compaction = compaction.filter(|_| !self.upkeep.cron.paused);
         [wait, pause, expiry, compaction, self.snapshot_deadline()]
             .into_iter()
             .flatten()
             // A wall clock that was set back must not make the loop sleep until it has caught up.
             .fold(self.now.unix_ms() + self.housekeeping_ms(), u64::min)
-            .min(self.cron.next_housekeeping_ms)
+            .min(self.upkeep.cron.next_housekeeping_ms)
     }
 
     /// A time of the steady clock in Unix milliseconds, as of the last reading of the clocks.
@@ -89,28 +89,28 @@ impl Store {
         if pause.is_some_and(|pause| now_ns >= pause.until_ns) {
             self.end_pause(outputs, host);
         }
-        if !self.cron.paused {
+        if !self.upkeep.cron.paused {
             self.expire_slice(host);
         } else {
-            self.cron.expiry_cycle = None;
+            self.upkeep.cron.expiry_cycle = None;
         }
         if self.has_evictions() {
             self.continue_eviction(outputs, host);
         }
         self.drive_snapshot(host);
-        if !self.cron.paused {
+        if !self.upkeep.cron.paused {
             self.compact(host);
         }
         let period_ms = self.housekeeping_ms();
-        if is_due(self.cron.next_housekeeping_ms, period_ms, now_ms) {
-            self.cron.next_housekeeping_ms = now_ms + period_ms;
-            if !self.cron.paused {
+        if is_due(self.upkeep.cron.next_housekeeping_ms, period_ms, now_ms) {
+            self.upkeep.cron.next_housekeeping_ms = now_ms + period_ms;
+            if !self.upkeep.cron.paused {
                 self.housekeeping(outputs, now_ms);
                 self.save_when_due(host);
             }
         }
         self.settle(outputs, None);
-        if self.keyspace.waiters.has_ready() {
+        if self.keyspace.interest.waiters.has_ready() {
             self.serve_ready(outputs, host);
         }
     }
@@ -147,14 +147,14 @@ impl Store {
     /// Notes a slice of expiry for the latency monitor.
     fn note_expiry(&mut self, start: Now, expired: bool, removed: bool) {
         if self.telemetry.latency.threshold_ms == 0 {
-            self.cron.expiry_cycle = None;
+            self.upkeep.cron.expiry_cycle = None;
             return;
         }
-        if self.cron.expiry_cycle.is_none() && !expired {
+        if self.upkeep.cron.expiry_cycle.is_none() && !expired {
             return;
         }
-        let frees = self.keyspace.has_garbage() && !self.keyspace.lazy_expire;
-        let cycle = self.cron.expiry_cycle.get_or_insert(ExpiryCycle {
+        let frees = self.keyspace.has_garbage() && !self.keyspace.expiry.lazy;
+        let cycle = self.upkeep.cron.expiry_cycle.get_or_insert(ExpiryCycle {
             start_ns: start.mono_ns,
             removed: false,
             frees: false,
@@ -169,9 +169,9 @@ impl Store {
     /// Tells the latency monitor how long a cycle of expiry has lasted, whether it has ended or not.
     #[inline]
     pub(super) fn follow_expiry_cycle(&mut self, now: Now) {
-        if let Some(cycle) = self.cron.expiry_cycle {
-            if cycle.removed && (self.garbage_bytes == 0 || !cycle.frees) {
-                self.cron.expiry_cycle = None;
+        if let Some(cycle) = self.upkeep.cron.expiry_cycle {
+            if cycle.removed && (self.buffers.garbage_bytes == 0 || !cycle.frees) {
+                self.upkeep.cron.expiry_cycle = None;
             }
             let spent_ms = now.mono_ns.saturating_sub(cycle.start_ns) / 1_000_000;
             let latency = &mut self.telemetry.latency;
@@ -190,8 +190,8 @@ impl Store {
         self.resize_reply_buffers(outputs, now_ms);
         self.tend_tracking(outputs, now_ms);
         self.keyspace.free_empty_tables();
-        if is_due(self.cron.next_sweep_ms, SWEEP_MS, now_ms) {
-            self.cron.next_sweep_ms = now_ms + SWEEP_MS;
+        if is_due(self.upkeep.cron.next_sweep_ms, SWEEP_MS, now_ms) {
+            self.upkeep.cron.next_sweep_ms = now_ms + SWEEP_MS;
             self.sweep_sessions(outputs, now_ms);
         }
         self.note_peak_memory();
@@ -205,7 +205,7 @@ impl Store {
         let policy = self.clients.reply_buffers;
         self.clients.sessions.visit(share.max(FEWEST), |session| {
             let pending = outputs.pending(session.key);
-            session.reply_buffer.resize(policy, pending, now_ms);
+            session.memory.reply_buffer.resize(policy, pending, now_ms);
         });
     }
 
@@ -223,12 +223,13 @@ impl Store {
         let mut over_soft_limit = Vec::new();
         let mut idle = Vec::new();
         for session in self.clients.sessions.iter() {
-            if session.soft_limit_since_ms.is_some() {
+            if session.memory.soft_limit_since_ms.is_some() {
                 over_soft_limit.push(session.key);
             }
-            let exempt =
-                session.blocked.is_some() || session.monitor || !session.subscriptions.is_empty();
-            let idle_ms = now_ms.saturating_sub(session.last_active_ms);
+            let exempt = session.blocked.is_some()
+                || session.modes.monitor
+                || !session.subscriptions.is_empty();
+            let idle_ms = now_ms.saturating_sub(session.activity.last_active_ms);
             if timeout_ms != 0 && !exempt && idle_ms > timeout_ms {
                 tracing::debug!(conn_id = session.id, "Closing idle client");
                 idle.push(session.key);
@@ -236,7 +237,7 @@ impl Store {
         }
         for key in idle {
             self.note_leaving(key, "idle timeout");
-            self.effects.push(Effect::Close(key));
+            self.outbox.effects.push(Effect::Close(key));
         }
         for key in over_soft_limit {
             let pending = outputs.pending(key);

@@ -141,7 +141,7 @@ impl<'a> Ctx<'a> {
     pub(crate) fn call(&mut self, id: CommandId, args: Args<'_>) {
         let row = self.store.index.get(id).row;
         self.running = Some(id);
-        self.store.running_command.set(id, args.len());
+        self.store.run.command.set(id, args.len());
         if row.flags & flag::BRIEF == 0 {
             self.store.end_measuring(self.host);
             self.clock_ns = self.clock_ns.max(self.store.now.mono_ns);
@@ -181,10 +181,10 @@ impl<'a> Ctx<'a> {
             }
             // WAITAOF waits for what its session wrote.
             let written = self.store.keyspace.propagation.offset();
-            self.session().written = written;
+            self.session().activity.written = written;
         }
         self.store.keyspace.propagation.end();
-        if self.store.keyspace.tracking.clients > 0 && row.has(flag::READONLY) {
+        if self.store.keyspace.interest.tracking.clients > 0 && row.has(flag::READONLY) {
             self.remember_reads(id, args);
         }
         self.finish(id, row.flags, args, start_ns, &result);
@@ -224,7 +224,7 @@ impl<'a> Ctx<'a> {
     /// A command of the log that is loaded failed.
     #[cold]
     fn note_replay_error(&mut self, error: &CommandError) {
-        if let Some(loading) = &mut self.store.loading {
+        if let Some(loading) = &mut self.store.persistence.loading {
             loading.errors += 1;
             if *error == CommandError::DB_OUT_OF_RANGE {
                 loading.lacks_database = true;

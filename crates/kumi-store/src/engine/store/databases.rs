@@ -28,7 +28,7 @@ impl Ctx<'_> {
 
     /// Has this session's transaction fail if the key changes. `expired`: its deadline has passed already.
     pub(crate) fn watch_key(&mut self, key: &[u8], expired: bool) {
-        let watchers = &mut self.store.keyspace.watchers;
+        let watchers = &mut self.store.keyspace.interest.watchers;
         watchers.add(self.db, key, self.session, expired);
     }
 
@@ -39,8 +39,8 @@ impl Ctx<'_> {
             return false;
         };
         let keyspace = &mut self.store.keyspace;
-        session.watched.iter().any(|(db, name)| {
-            !keyspace.watchers.was_expired(*db, name, key)
+        session.transaction.watched.iter().any(|(db, name)| {
+            !keyspace.interest.watchers.was_expired(*db, name, key)
                 && keyspace.keys(*db, now_ms, false).is_expired_in_place(name)
         })
     }
@@ -52,7 +52,7 @@ impl Ctx<'_> {
 
     /// Whether the record of an expired key is UNLINK instead of DEL.
     pub(crate) fn expires_lazily(&self) -> bool {
-        self.store.keyspace.lazy_expire
+        self.store.keyspace.expiry.lazy
     }
 
     /// Whether deadlines in the past are kept, because a data set is being loaded.
@@ -62,12 +62,12 @@ impl Ctx<'_> {
 
     /// Hides expired keys instead of deleting them until CLIENT PAUSE ends.
     pub(crate) fn pause_expiry(&mut self) {
-        self.store.keyspace.expiry_paused = true;
+        self.store.keyspace.expiry.paused = true;
     }
 
     /// Whether expired keys are deleted before they are asked for (DEBUG SET-ACTIVE-EXPIRE).
     pub(crate) fn set_active_expiry(&mut self, on: bool) {
-        self.store.keyspace.active_expiry = on;
+        self.store.keyspace.expiry.active = on;
     }
 
     /// Sets the figures that INFO shows of the data back to zero.
@@ -87,17 +87,17 @@ impl Ctx<'_> {
 
     /// What DEBUG has changed about stored values and payloads.
     pub(crate) fn debug_switches(&self) -> DebugSwitches {
-        self.store.keyspace.debug
+        self.store.keyspace.debugging.switches
     }
 
     /// Changes how values are stored or payloads are read.
     pub(crate) fn set_debug_switches(&mut self, switches: DebugSwitches) {
-        self.store.keyspace.debug = switches;
+        self.store.keyspace.debugging.switches = switches;
     }
 
     /// The file that DEBUG RELOAD has written, on a server without files.
     pub(crate) fn kept_file(&mut self) -> &mut Option<Vec<u8>> {
-        &mut self.store.keyspace.saved
+        &mut self.store.keyspace.debugging.file
     }
 
     /// As if a change of the data had begun, so that a panic ends the server (DEBUG PANIC IN-CHANGE).

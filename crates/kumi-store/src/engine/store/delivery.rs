@@ -21,7 +21,7 @@ pub(crate) enum Message<'a> {
 impl Store {
     /// Publishes the keyspace events of the last command, and sends the invalidations it calls for.
     pub(super) fn deliver_events(&mut self, outputs: &mut Outputs, actor: Option<Actor>) {
-        let flags = self.keyspace.notify;
+        let flags = self.keyspace.notices.flags;
         for happening in self.keyspace.take_events() {
             let event = match happening {
                 Happening::Event(event) => event,
@@ -131,7 +131,7 @@ impl Store {
 
     /// Tells the keyspace whether notifications have any listener: without one none is made.
     pub(crate) fn note_listeners(&mut self) {
-        self.keyspace.has_listeners = self.pubsub.has_event_subscribers();
+        self.keyspace.notices.has_listeners = self.pubsub.has_event_subscribers();
     }
 
     /// Shows a command that ran to every MONITOR client; without a source a script called it.
@@ -144,10 +144,13 @@ impl Store {
     ) {
         let origin = match source.map(|source| self.clients.sessions.get(source)) {
             None => "lua".into(),
-            Some(Some(session)) if session.peer.unix => {
-                format!("unix:{}", session.peer.laddr.trim_end_matches(":0"))
+            Some(Some(session)) if session.identity.peer.unix => {
+                format!(
+                    "unix:{}",
+                    session.identity.peer.laddr.trim_end_matches(":0")
+                )
             }
-            Some(Some(session)) => session.peer.addr.clone(),
+            Some(Some(session)) => session.identity.peer.addr.clone(),
             Some(None) => "?".into(),
         };
         let (seconds, micros) = (self.now.unix_us / 1_000_000, self.now.unix_us % 1_000_000);
@@ -159,7 +162,7 @@ impl Store {
         line.extend_from_slice(b"\r\n");
         for key in self.clients.monitors.clone() {
             if let Some(session) = self.clients.sessions.get(key)
-                && session.reply_mode != ReplyMode::Off
+                && session.modes.reply_mode != ReplyMode::Off
             {
                 outputs.push(key, &line);
                 self.list_output(outputs, key);

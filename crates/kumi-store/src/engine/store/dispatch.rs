@@ -48,33 +48,33 @@ impl Store {
         host: &mut dyn Host,
     ) -> Flow {
         self.make_room(outputs, host);
-        if self.keyspace.tracking.is_on() {
+        if self.keyspace.interest.tracking.is_on() {
             self.limit_tracking(outputs);
         }
         let now = self.now;
         let Some(session) = self.clients.sessions.get_mut(key) else {
             return Flow::Close;
         };
-        if session.closing || args.is_empty() {
-            return if session.closing {
+        if session.ending.closing || args.is_empty() {
+            return if session.ending.closing {
                 Flow::Close
             } else {
                 Flow::Done
             };
         }
-        session.last_active_ms = now.unix_ms();
-        session.commands += 1;
+        session.activity.last_active_ms = now.unix_ms();
+        session.activity.commands += 1;
         if id.is_some() {
-            session.last_command = id;
+            session.activity.last_command = id;
         }
-        if session.reply_mode == ReplyMode::SkipNext {
-            session.reply_mode = ReplyMode::SkipThis;
+        if session.modes.reply_mode == ReplyMode::SkipNext {
+            session.modes.reply_mode = ReplyMode::SkipThis;
         }
-        let (db, touch) = (session.db, !session.no_touch);
+        let (db, touch) = (session.db, !session.modes.no_touch);
         let open = self.clients.open;
         let unrestricted = session.takes_any_command()
-            && (session.authenticated || open)
-            && !self.acl.is_restricted(session.user);
+            && (session.login.authenticated || open)
+            && !self.acl.is_restricted(session.login.user);
         let (slot, reply) = begin_reply(session, open, self.config.settings(), outputs);
         // Nearly every command: nothing of what `admit_and_run` looks at concerns it.
         let runs_at_once = unrestricted && self.lets_everything_run();
@@ -88,12 +88,12 @@ impl Store {
             None => ctx.refuse_unresolved(args),
         }
         let flow = ctx.flow;
-        if self.keyspace.tracking.is_on() || self.invalidations.are_pending() {
+        if self.keyspace.interest.tracking.is_on() || self.outbox.invalidations.are_pending() {
             self.end_tracked_command(outputs, key, id);
         }
         let overflow = outputs.end(slot);
         self.end_reply(outputs, key, overflow);
-        if self.keyspace.waiters.has_ready() {
+        if self.keyspace.interest.waiters.has_ready() {
             self.serve_ready(outputs, host);
         }
         flow
@@ -111,7 +111,7 @@ impl Store {
         let Some(session) = self.clients.sessions.get_mut(key) else {
             return Flow::Close;
         };
-        let touch = !session.no_touch;
+        let touch = !session.modes.no_touch;
         let open = self.clients.open;
         let (slot, reply) = begin_reply(session, open, self.config.settings(), outputs);
         let mut ctx = Ctx::new(self, host, key, reply, wait.db, touch);
@@ -122,7 +122,7 @@ impl Store {
             Err(error) => ctx.refuse(Some(wait.id), &error),
         }
         let flow = ctx.flow;
-        if self.keyspace.tracking.is_on() || self.invalidations.are_pending() {
+        if self.keyspace.interest.tracking.is_on() || self.outbox.invalidations.are_pending() {
             self.end_tracked_command(outputs, key, Some(wait.id));
         }
         let overflow = outputs.end(slot);
@@ -142,11 +142,11 @@ impl Store {
     /// Whether the state of the server refuses no command and holds none back.
     #[inline]
     fn lets_everything_run(&self) -> bool {
-        self.loading.is_none()
-            && self.aof_error.is_none()
-            && !self.saves.last_failed
+        self.persistence.loading.is_none()
+            && self.persistence.aof_error.is_none()
+            && !self.persistence.saves.last_failed
             && !self.run.busy
-            && !self.eviction.out_of_memory
+            && !self.upkeep.eviction.out_of_memory
             && self.clients.pause.is_none()
     }
 
@@ -157,22 +157,22 @@ impl Store {
             return outputs.remove(key);
         };
         // A command that waits still has its reply to come.
-        if session.reply_mode == ReplyMode::SkipThis && session.blocked.is_none() {
-            session.reply_mode = ReplyMode::On;
+        if session.modes.reply_mode == ReplyMode::SkipThis && session.blocked.is_none() {
+            session.modes.reply_mode = ReplyMode::On;
         }
         if let Some(pending) = overflow {
-            session.reply_buffer.note(outputs.pending(key));
+            session.memory.reply_buffer.note(outputs.pending(key));
             return self.close_over_limit(outputs, key, pending);
         }
         let pending = outputs.list(key);
-        session.reply_buffer.note(pending);
+        session.memory.reply_buffer.note(pending);
         self.check_output(outputs, key, pending);
     }
 
     /// Ends CLIENT PAUSE: commands that were held run now, in the order they came.
     pub(crate) fn end_pause(&mut self, outputs: &mut Outputs, host: &mut dyn Host) {
         self.clients.pause = None;
-        self.keyspace.expiry_paused = false;
+        self.keyspace.expiry.paused = false;
         self.run_held(outputs, host);
     }
 
@@ -216,7 +216,10 @@ fn begin_reply<'a>(
     let budget = output_budget(session, open, settings);
     let slot = outputs.begin(session.key, budget);
     let mut reply = Reply::new(outputs, slot, session.protocol);
-    if matches!(session.reply_mode, ReplyMode::Off | ReplyMode::SkipThis) {
+    if matches!(
+        session.modes.reply_mode,
+        ReplyMode::Off | ReplyMode::SkipThis
+    ) {
         reply.discard();
     }
     (slot, reply)
@@ -227,7 +230,7 @@ impl Ctx<'_> {
     fn would_run(&mut self, id: CommandId, args: Args<'_>) -> bool {
         self.admit(id, args).is_ok()
             && !self.must_wait_for_pause(id, args)
-            && self.session().multi.is_none()
+            && self.session().transaction.multi.is_none()
     }
 
     #[inline(never)]
@@ -242,8 +245,8 @@ impl Ctx<'_> {
                 until_ns: None,
             });
         }
-        let broken = self.session().watch_broken;
-        if let Some(multi) = &mut self.session().multi
+        let broken = self.session().transaction.watch_broken;
+        if let Some(multi) = &mut self.session().transaction.multi
             && !row.has(flag::UNQUEUED)
         {
             if broken || multi.refused {
@@ -252,7 +255,7 @@ impl Ctx<'_> {
                 return self.answer_queued(bytes);
             }
             let flags = self.request_flags(id, args);
-            let Some(multi) = &mut self.session().multi else {
+            let Some(multi) = &mut self.session().transaction.multi else {
                 return;
             };
             let args = args.to_owned();
@@ -273,7 +276,7 @@ impl Ctx<'_> {
             Ok(id) => self.admit_and_run(id, args),
             Err((None, _)) if is_http(args) => self.close_http(),
             Err((id, error)) => {
-                self.session().last_command = id;
+                self.session().activity.last_command = id;
                 self.refuse(id, &error);
             }
         }
@@ -287,14 +290,14 @@ impl Ctx<'_> {
             let session = self.session();
             tracing::warn!(
                 conn_id = session.id,
-                client = %session.peer.addr,
+                client = %session.identity.peer.addr,
                 bytes,
                 "closing a client whose transaction is too large"
             );
             self.store.telemetry.stats.query_limit_disconnections += 1;
             let session = self.session();
-            session.closing = true;
-            session.leaving.get_or_insert("query buffer limit");
+            session.ending.closing = true;
+            session.ending.leaving.get_or_insert("query buffer limit");
             self.store.effect(Effect::Close(self.session));
             self.flow = Flow::Close;
             return;
@@ -306,9 +309,9 @@ impl Ctx<'_> {
     /// once a minute.
     fn close_http(&mut self) {
         let session = self.session();
-        session.closing = true;
-        session.leaving.get_or_insert("HTTP request");
-        let (conn_id, client) = (session.id, session.peer.addr.clone());
+        session.ending.closing = true;
+        session.ending.leaving.get_or_insert("HTTP request");
+        let (conn_id, client) = (session.id, session.identity.peer.addr.clone());
         if self.store.clients.may_log_http(self.now.mono_ns) {
             tracing::warn!(
                 conn_id,
@@ -328,27 +331,32 @@ impl Ctx<'_> {
         // As `Store::is_trusted` has it; every command comes by here, so the session is looked up once.
         let requires_password = !self.store.clients.open;
         let session = self.session();
-        if requires_password && !session.authenticated && !row.has(flag::NO_AUTH) {
+        if requires_password && !session.login.authenticated && !row.has(flag::NO_AUTH) {
             return Err(CommandError::NO_AUTH);
         }
         let queued_flags = if row.has(flag::RUNS_QUEUED) {
-            session.multi.as_ref().map_or(0, |multi| multi.flags)
+            session
+                .transaction
+                .multi
+                .as_ref()
+                .map_or(0, |multi| multi.flags)
         } else {
             0
         };
-        if session.multi.is_some() && row.has(flag::NO_MULTI) {
+        if session.transaction.multi.is_some() && row.has(flag::NO_MULTI) {
             return Err(CommandError::fixed(
                 "ERR Command not allowed inside a transaction",
             ));
         }
-        let in_transaction = session.multi.is_some();
-        let monitor = session.monitor;
+        let in_transaction = session.transaction.multi.is_some();
+        let monitor = session.modes.monitor;
         let subscriber = session.in_subscribe_mode();
-        let user = session.user;
+        let user = session.login.user;
         self.check_permission_of(user, id, args)
             .map_err(|(_, error)| error)?;
         let out_of_memory = self.is_out_of_memory();
-        let disk_failed = self.store.saves.last_failed || self.store.aof_error.is_some();
+        let disk_failed =
+            self.store.persistence.saves.last_failed || self.store.persistence.aof_error.is_some();
         if out_of_memory || disk_failed {
             let flags = self.request_flags(id, args) | queued_flags;
             // Queueing takes memory too, whatever is queued.
@@ -376,7 +384,7 @@ impl Ctx<'_> {
                 "ERR Replica can't interact with the keyspace",
             ));
         }
-        if self.store.loading.is_some() && !row.has(flag::LOADING) {
+        if self.store.persistence.loading.is_some() && !row.has(flag::LOADING) {
             return Err(CommandError::LOADING);
         }
         if self.store.run.busy && !row.has(flag::ALLOW_BUSY) {
@@ -394,7 +402,12 @@ impl Ctx<'_> {
         };
         let all = !pause.writes_only;
         let row = self.store.index.get(id).row;
-        let queued = self.session().multi.as_ref().map_or(0, |multi| multi.flags);
+        let queued = self
+            .session()
+            .transaction
+            .multi
+            .as_ref()
+            .map_or(0, |multi| multi.flags);
         let writes = row.has(flag::RUNS_QUEUED) && queued & WRITES != 0
             || self.request_flags(id, args) & WRITES != 0;
         all || writes
@@ -432,7 +445,7 @@ impl Ctx<'_> {
             }
         }
         self.store.telemetry.stats.count_error(error.code());
-        if let Some(multi) = &mut self.session().multi {
+        if let Some(multi) = &mut self.session().transaction.multi {
             multi.refused = true;
         }
         self.reply.error(error.as_bytes());
@@ -464,7 +477,7 @@ mod tests {
     fn scripts_with_declared_flags_are_refused_like_writes_when_saving_fails() {
         let mut lab = Lab::new();
         lab.configure("save", "900 1");
-        lab.store.saves.last_failed = true;
+        lab.store.persistence.saves.last_failed = true;
         let client = lab.client;
         let mut send = |words: &[&str]| {
             let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();

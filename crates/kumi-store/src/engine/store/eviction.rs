@@ -131,12 +131,15 @@ impl Store {
     /// commands that use memory are refused. As in Redis, events of evicted keys come before the command's reply.
     #[inline]
     pub(super) fn make_room(&mut self, outputs: &mut Outputs, host: &mut dyn Host) {
-        if self.eviction.limit == 0 {
+        if self.upkeep.eviction.limit == 0 {
             return;
         }
         let used = self.note_room();
-        let enough = used <= self.eviction.limit;
-        if enough && !self.eviction.out_of_memory && self.eviction.over_since_ns.is_none() {
+        let enough = used <= self.upkeep.eviction.limit;
+        if enough
+            && !self.upkeep.eviction.out_of_memory
+            && self.upkeep.eviction.over_since_ns.is_none()
+        {
             return;
         }
         if self.evict(host) > 0 {
@@ -150,7 +153,7 @@ impl Store {
     #[inline]
     pub(super) fn note_room(&mut self) -> usize {
         let used = self.limited_bytes();
-        self.keyspace.room_bytes = match self.eviction.limit {
+        self.keyspace.room.bytes = match self.upkeep.eviction.limit {
             0 => usize::MAX,
             limit => limit.saturating_sub(used),
         };
@@ -159,18 +162,18 @@ impl Store {
 
     /// For how long memory has been above `maxmemory`, in all and now, in milliseconds.
     pub(crate) fn eviction_exceeded_ms(&self) -> (u64, u64) {
-        self.eviction.exceeded_ms(self.now.mono_ns)
+        self.upkeep.eviction.exceeded_ms(self.now.mono_ns)
     }
 
     /// Memory that `maxmemory` bounds.
     fn limited_bytes(&self) -> usize {
         let used = self.keyspace.memory_bytes()
-            + self.keyspace.tracking.heap_bytes()
+            + self.keyspace.interest.tracking.heap_bytes()
             + self.client_bytes();
-        if self.eviction.rule.policy == EvictionPolicy::NoEviction
-            || self.garbage_bytes > self.eviction.limit
+        if self.upkeep.eviction.rule.policy == EvictionPolicy::NoEviction
+            || self.buffers.garbage_bytes > self.upkeep.eviction.limit
         {
-            used + self.garbage_bytes
+            used + self.buffers.garbage_bytes
         } else {
             used
         }
@@ -186,25 +189,25 @@ impl Store {
         } else {
             self.evict_slice(host)
         };
-        self.eviction.out_of_memory = room == Room::None;
-        self.eviction.running = room == Room::Making;
+        self.upkeep.eviction.out_of_memory = room == Room::None;
+        self.upkeep.eviction.running = room == Room::Making;
         let now_ns = self.now.mono_ns;
         if room != Room::Enough {
-            self.eviction.over_since_ns.get_or_insert(now_ns);
-        } else if let Some(since_ns) = self.eviction.over_since_ns.take() {
-            self.eviction.over_ns += now_ns.saturating_sub(since_ns);
+            self.upkeep.eviction.over_since_ns.get_or_insert(now_ns);
+        } else if let Some(since_ns) = self.upkeep.eviction.over_since_ns.take() {
+            self.upkeep.eviction.over_ns += now_ns.saturating_sub(since_ns);
         }
         (self.keyspace.stats.evicted - before) as usize
     }
 
     fn evict_slice(&mut self, host: &mut dyn Host) -> Room {
-        let rule = self.eviction.rule;
+        let rule = self.upkeep.eviction.rule;
         let now_ms = self.now.unix_ms();
         let watched = self.telemetry.latency.threshold_ms != 0;
         let mut start_ns = watched.then(|| host.now().mono_ns);
         let mut evicted = 0;
         let room = loop {
-            if self.limited_bytes() <= self.eviction.limit {
+            if self.limited_bytes() <= self.upkeep.eviction.limit {
                 break Room::Enough;
             }
             if !self.keyspace.evict_one(rule, now_ms, &mut self.rng) {
@@ -212,12 +215,12 @@ impl Store {
             }
             evicted += 1;
             if evicted % KEYS_PER_READING == 0
-                && let Some(slice_ns) = self.eviction.slice_ns
+                && let Some(slice_ns) = self.upkeep.eviction.slice_ns
             {
                 // The clock is read for the first time here: most commands evict one key or none.
                 let now_ns = host.now().mono_ns;
                 let spent_ns = now_ns.saturating_sub(*start_ns.get_or_insert(now_ns));
-                if spent_ns >= slice_ns && self.limited_bytes() > self.eviction.limit {
+                if spent_ns >= slice_ns && self.limited_bytes() > self.upkeep.eviction.limit {
                     break Room::Making;
                 }
             }
@@ -234,7 +237,7 @@ impl Store {
 
     /// The configuration changed: memory above a new limit goes without waiting for a command.
     pub(crate) fn begin_eviction(&mut self, limit_before: u64) {
-        let (used, limit) = (self.limited_bytes(), self.eviction.limit);
+        let (used, limit) = (self.limited_bytes(), self.upkeep.eviction.limit);
         if limit == 0 || used <= limit || limit_before == limit as u64 {
             return;
         }
@@ -243,26 +246,27 @@ impl Store {
             used,
             "WARNING: the new maxmemory value set via CONFIG SET is smaller than the current memory usage. This will result in key eviction and/or the inability to accept new write commands depending on the maxmemory-policy."
         );
-        self.eviction.running = self.eviction.rule.policy != EvictionPolicy::NoEviction;
+        self.upkeep.eviction.running =
+            self.upkeep.eviction.rule.policy != EvictionPolicy::NoEviction;
     }
 
     /// Whether keys have to stay: clients are paused, or a data set is loaded, whose evictions would be in no log.
     fn holds_evictions(&self) -> bool {
-        self.clients.pause.is_some() || self.loading.is_some()
+        self.clients.pause.is_some() || self.persistence.loading.is_some()
     }
 
     /// Whether the clock has evictions to go on with.
     pub(super) fn has_evictions(&self) -> bool {
-        self.eviction.clients_over
-            || self.eviction.running && !self.holds_evictions() && !self.run.busy
+        self.upkeep.eviction.clients_over
+            || self.upkeep.eviction.running && !self.holds_evictions() && !self.run.busy
     }
 
     /// Goes on with evictions.
     pub(super) fn continue_eviction(&mut self, outputs: &mut Outputs, host: &mut dyn Host) {
-        if self.eviction.running && !self.holds_evictions() {
+        if self.upkeep.eviction.running && !self.holds_evictions() {
             self.evict(host);
         }
-        if self.eviction.clients_over {
+        if self.upkeep.eviction.clients_over {
             self.evict_clients(outputs);
         }
     }
@@ -270,22 +274,22 @@ impl Store {
     /// Notes whether clients hold more memory than they may.
     #[inline]
     pub(super) fn check_client_memory(&mut self) {
-        if self.limited_client_bytes() > self.eviction.client_limit {
-            self.eviction.clients_over = true;
+        if self.limited_client_bytes() > self.upkeep.eviction.client_limit {
+            self.upkeep.eviction.clients_over = true;
         }
     }
 
     /// Closes the clients that hold most memory until all hold no more than they may together.
     fn evict_clients(&mut self, outputs: &mut Outputs) {
-        self.eviction.clients_over = false;
+        self.upkeep.eviction.clients_over = false;
         self.note_output(outputs);
-        let limit = self.eviction.client_limit;
+        let limit = self.upkeep.eviction.client_limit;
         if self.limited_client_bytes() <= limit {
             return;
         }
         let sessions = self.clients.sessions.iter();
         let mut evictable: Vec<(usize, SessionKey)> = sessions
-            .filter(|session| !session.no_evict && !session.closing)
+            .filter(|session| !session.modes.no_evict && !session.ending.closing)
             .map(|session| {
                 let output = outputs.usage(session.key).memory;
                 (session.claimed_bytes() + output, session.key)
@@ -300,8 +304,8 @@ impl Store {
             if let Some(session) = self.clients.sessions.get(key) {
                 tracing::info!(
                     conn_id = session.id,
-                    client = %session.peer.addr,
-                    name = %session.name.escape_ascii(),
+                    client = %session.identity.peer.addr,
+                    name = %session.identity.name.escape_ascii(),
                     bytes,
                     "Evicting client"
                 );
@@ -310,7 +314,7 @@ impl Store {
             outputs.clear(key);
             self.note_leaving(key, "evicted, maxmemory-clients");
             self.disconnect(key);
-            self.effects.push(Effect::Close(key));
+            self.outbox.effects.push(Effect::Close(key));
             self.note_output(outputs);
         }
     }
@@ -319,12 +323,12 @@ impl Store {
 impl Ctx<'_> {
     /// Whether commands that use memory were refused when the running one began.
     pub(crate) fn is_out_of_memory(&self) -> bool {
-        self.store.eviction.out_of_memory && !self.store.is_replay(self.session)
+        self.store.upkeep.eviction.out_of_memory && !self.store.is_replay(self.session)
     }
 
     /// CONFIG RESETSTAT.
     pub(crate) fn reset_eviction_stats(&mut self) {
-        self.store.eviction.reset_stats();
+        self.store.upkeep.eviction.reset_stats();
     }
 }
 

@@ -65,11 +65,11 @@ impl Store {
         self.telemetry.stats.total_connections -= 1;
         self.clients.hide(session);
         if let Some(session) = self.clients.sessions.get_mut(session) {
-            session.reply_mode = ReplyMode::Off;
-            session.authenticated = true;
+            session.modes.reply_mode = ReplyMode::Off;
+            session.login.authenticated = true;
         }
         self.keyspace.loading = true;
-        self.loading = Some(Box::new(Loading {
+        self.persistence.loading = Some(Box::new(Loading {
             session,
             start_unix_s: now.unix_us / 1_000_000,
             start_ns: now.mono_ns,
@@ -84,7 +84,7 @@ impl Store {
 
     /// Notes how many bytes of all files have been loaded.
     pub fn note_loaded(&mut self, bytes: u64) {
-        if let Some(loading) = &mut self.loading {
+        if let Some(loading) = &mut self.persistence.loading {
             loading.loaded_bytes = bytes;
         }
     }
@@ -92,26 +92,26 @@ impl Store {
     /// Whether a data set is being loaded.
     #[must_use]
     pub fn is_loading(&self) -> bool {
-        self.loading.is_some()
+        self.persistence.loading.is_some()
     }
 
     /// Ends loading. A transaction of a log without its EXEC is dropped. Returns how many requests of
     /// the log were answered with an error.
     pub fn end_loading(&mut self, outputs: &mut Outputs) -> u64 {
-        let Some(loading) = self.loading.take() else {
+        let Some(loading) = self.persistence.loading.take() else {
             return 0;
         };
         self.disconnect(loading.session);
         outputs.remove(loading.session);
         self.keyspace.loading = false;
-        self.saves.changes = self.keyspace.dirty;
+        self.persistence.saves.changes = self.keyspace.dirty;
         loading.errors
     }
 
     /// Whether a session executes the requests of a log.
     #[inline]
     pub(crate) fn is_replay(&self, key: SessionKey) -> bool {
-        matches!(&self.loading, Some(loading) if loading.session == key)
+        matches!(&self.persistence.loading, Some(loading) if loading.session == key)
     }
 
     /// Removes all keys and all functions, for a data set that is loaded next.
@@ -122,7 +122,7 @@ impl Store {
         }
         self.scripts.libraries = None;
         for garbage in self.keyspace.take_garbage() {
-            self.effects.push(super::Effect::Discard(garbage));
+            self.outbox.effects.push(super::Effect::Discard(garbage));
         }
     }
 
@@ -137,14 +137,14 @@ impl Store {
         outputs: &mut Outputs,
         host: &mut dyn Host,
     ) -> Result<(), ReplayError> {
-        let Some(loading) = &mut self.loading else {
+        let Some(loading) = &mut self.persistence.loading else {
             let reason = "loading has not begun".to_owned();
             return Err(ReplayError { at: 0, reason });
         };
         let session = loading.session;
         let mut batch = std::mem::take(&mut loading.batch);
         let replayed = self.replay_runs(session, &mut batch, bytes, outputs, host);
-        if let Some(loading) = &mut self.loading {
+        if let Some(loading) = &mut self.persistence.loading {
             loading.batch = batch;
         }
         replayed
@@ -182,7 +182,7 @@ impl Store {
             }
             if let Some((at, reason)) = refused {
                 self.run.plan.clear();
-                self.keyspace.hints.clear();
+                self.keyspace.work.hints.clear();
                 // The requests before it in the same run are left out: the start is refused anyway.
                 return Err(ReplayError { at, reason });
             }
@@ -238,7 +238,7 @@ impl Store {
 
     /// No request of a log blocks, closes the session that executes it, or names a database that does not exist.
     fn check_replayed(&self, flow: Flow) -> Result<(), String> {
-        if matches!(&self.loading, Some(loading) if loading.lacks_database) {
+        if matches!(&self.persistence.loading, Some(loading) if loading.lacks_database) {
             return Err(format!(
                 "the database does not exist, there are {} (directive 'databases')",
                 self.keyspace.databases()

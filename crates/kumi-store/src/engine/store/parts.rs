@@ -184,7 +184,7 @@ impl<'a> Ctx<'a> {
 
     /// When data was last saved, in Unix seconds.
     pub(crate) fn last_save(&self) -> u64 {
-        self.store.saves.last_unix_s
+        self.store.persistence.saves.last_unix_s
     }
 
     /// Writes the RDB file. The server does nothing else meanwhile.
@@ -199,7 +199,7 @@ impl<'a> Ctx<'a> {
 
     /// Has the RDB file written in the background as soon as nothing is in the way.
     pub(crate) fn schedule_save(&mut self) {
-        self.store.saves.scheduled = true;
+        self.store.persistence.saves.scheduled = true;
     }
 
     /// Whether the snapshot of a rewrite is about to begin.
@@ -273,7 +273,7 @@ impl<'a> Ctx<'a> {
 
     /// How far the append-only file is synced.
     pub(crate) fn log_progress(&self) -> LogProgress {
-        self.store.log
+        self.store.persistence.aof
     }
 
     /// Whether a data set is being loaded.
@@ -288,11 +288,11 @@ impl<'a> Ctx<'a> {
 
     /// Has the server sleep before writes go to the append-only file.
     pub(crate) fn set_flush_sleep(&mut self, time: Option<Duration>) {
-        self.store.cron.flush_sleep = time;
+        self.store.upkeep.cron.flush_sleep = time;
     }
 
     /// Stops or starts what is done by the clock.
     pub(crate) fn pause_cron(&mut self, paused: bool) {
-        self.store.cron.paused = paused;
+        self.store.upkeep.cron.paused = paused;
     }
 }

@@ -45,7 +45,7 @@ impl<'a> Ctx<'a> {
 
     /// Whether this session's user may read every key with the running command.
     pub(crate) fn may_read_all_keys(&mut self, args: Args<'_>) -> bool {
-        let user = self.session().user;
+        let user = self.session().login.user;
         if !self.store.acl.is_restricted(user) || self.store.is_replay(self.session) {
             return true;
         }
@@ -65,7 +65,7 @@ impl<'a> Ctx<'a> {
         id: CommandId,
         args: Args<'_>,
     ) -> Result<(), (Denied, CommandError)> {
-        let user = self.session().user;
+        let user = self.session().login.user;
         self.check_permission_of(user, id, args)
     }
 
@@ -113,7 +113,7 @@ impl<'a> Ctx<'a> {
             Denied::Key(at) => (Reason::Key, args.get(at).unwrap_or_default().to_vec()),
             Denied::Channel(at) => (Reason::Channel, args.get(at).unwrap_or_default().to_vec()),
         };
-        let name = self.session().user_name.clone();
+        let name = self.session().login.user_name.clone();
         self.log_denial(reason, object, name.to_vec());
         let text = denied.text(&name, &command, args, false);
         let error = CommandError::new([b"NOPERM ".as_slice(), &text].concat());
@@ -125,7 +125,7 @@ impl<'a> Ctx<'a> {
         self.store.telemetry.stats.denied[reason as usize] += 1;
         let context = if self.in_script {
             Context::Lua
-        } else if self.session().multi.is_some() {
+        } else if self.session().transaction.multi.is_some() {
             Context::Multi
         } else {
             Context::TopLevel
@@ -151,10 +151,10 @@ impl<'a> Ctx<'a> {
     pub(crate) fn become_user(&mut self, id: UserId) {
         let name = self.store.acl.get(id).map(|user| user.name.clone());
         let session = self.session();
-        session.authenticated = true;
-        session.user = id;
+        session.login.authenticated = true;
+        session.login.user = id;
         if let Some(name) = name {
-            session.user_name = name;
+            session.login.user_name = name;
         }
     }
 
@@ -162,7 +162,7 @@ impl<'a> Ctx<'a> {
     pub(crate) fn become_default(&mut self) {
         self.become_user(UserId::DEFAULT);
         let open = self.store.acl.default_is_open();
-        self.session().authenticated = open;
+        self.session().login.authenticated = open;
     }
 
     /// Reads all users from a file again. As in Redis 7.2, the sessions of all users but the default one are closed.
@@ -220,19 +220,19 @@ impl<'a> Ctx<'a> {
     pub(crate) fn close_sessions_of(&mut self, id: UserId, chosen: impl Fn(&Session) -> bool) {
         let sessions = self.store.clients.sessions.iter();
         let keys: Vec<_> = sessions
-            .filter(|session| session.user == id && chosen(session))
+            .filter(|session| session.login.user == id && chosen(session))
             .map(|session| session.key)
             .collect();
         for key in keys {
             if key == self.session {
                 // Until then the id may become another user's, whose rights the rest of a transaction must not get.
-                let name = self.session().user_name.clone();
+                let name = self.session().login.user_name.clone();
                 let remains = self.store.acl.find(&name) == Some(id);
                 let session = self.session();
-                session.closing = true;
-                session.leaving.get_or_insert(CHANGED_USER);
+                session.ending.closing = true;
+                session.ending.leaving.get_or_insert(CHANGED_USER);
                 if !remains {
-                    session.user = UserId::DELETED;
+                    session.login.user = UserId::DELETED;
                 }
                 self.flow = super::Flow::Close;
             } else {

@@ -99,7 +99,7 @@ impl Store {
         mut progress: impl FnMut(&mut Self, u64) -> bool,
     ) -> Result<Loaded, LoadError> {
         let settings = self.config.settings();
-        let limits = ValueLimits::of(settings, self.keyspace.debug.plain_node_bytes);
+        let limits = ValueLimits::of(settings, self.keyspace.debugging.switches.plain_node_bytes);
         // A delay of each key is the callback's to wait for.
         let progress_keys = if settings.key_load_delay_us == 0 {
             PROGRESS_KEYS
@@ -114,10 +114,14 @@ impl Store {
             ..Loaded::default()
         };
         // The increments behind the base of a log may still refer to them.
-        let keep_expired = self.loading.as_ref().is_some_and(|loading| loading.log);
+        let keep_expired = self
+            .persistence
+            .loading
+            .as_ref()
+            .is_some_and(|loading| loading.log);
         let now_ms = self.now.unix_ms();
         let expired = |head: KeyHead| !keep_expired && head.deadline.is_some_and(|at| at <= now_ms);
-        let most_keys = self.loading.as_ref().map_or(0, |loading| {
+        let most_keys = self.persistence.loading.as_ref().map_or(0, |loading| {
             usize::try_from(loading.total_bytes).unwrap_or(usize::MAX) / FEWEST_KEY_BYTES
         });
         let mut batch = LoadBatch::default();
@@ -175,8 +179,11 @@ impl Store {
             offset: file.offset(),
             reason,
         })?;
-        self.saves.changes = self.keyspace.dirty;
-        (self.saves.loaded, self.saves.loaded_expired) = (loaded.keys, loaded.expired);
+        self.persistence.saves.changes = self.keyspace.dirty;
+        (
+            self.persistence.saves.loaded,
+            self.persistence.saves.loaded_expired,
+        ) = (loaded.keys, loaded.expired);
         (loaded.bytes, loaded.empty) = (file.offset(), file.empty_keys());
         let empty = match loaded.empty {
             0 => String::new(),

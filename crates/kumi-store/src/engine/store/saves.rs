@@ -97,16 +97,16 @@ impl Store {
     /// A snapshot is being taken, or the file cannot be written; then commands that write may be
     /// refused from now on.
     pub(crate) fn save_in_background(&mut self, host: &mut dyn Host) -> Result<(), SnapshotError> {
-        self.saves.tried_unix_s = Some(self.now.unix_us / 1_000_000);
+        self.persistence.saves.tried_unix_s = Some(self.now.unix_us / 1_000_000);
         let started = self.start_snapshot(SnapshotPurpose::Save, host);
         match &started {
             Ok(()) => {
-                self.saves.scheduled = false;
+                self.persistence.saves.scheduled = false;
                 tracing::info!("Background saving started by pid {}", std::process::id());
             }
             Err(SnapshotError::Host(error)) => {
                 tracing::error!(%error, "Can't save in background");
-                self.saves.last_failed = true;
+                self.persistence.saves.last_failed = true;
             }
             Err(SnapshotError::Running(_)) => {}
         }
@@ -115,17 +115,17 @@ impl Store {
 
     /// Saves in the background if a save point is reached or BGSAVE SCHEDULE asked for it.
     pub(super) fn save_when_due(&mut self, host: &mut dyn Host) {
-        if self.loading.is_some() {
+        if self.persistence.loading.is_some() {
             // The data is not complete.
             return;
         }
         let now_s = self.now.unix_us / 1_000_000;
-        let busy = self.snapshot.is_some() || host.begins_rewrite();
-        if busy || !host.keeps_files() || !self.saves.may_retry(now_s) {
+        let busy = self.persistence.snapshot.is_some() || host.begins_rewrite();
+        if busy || !host.keeps_files() || !self.persistence.saves.may_retry(now_s) {
             return;
         }
         let changes = self.unsaved_changes();
-        let passed_s = now_s.saturating_sub(self.saves.last_unix_s);
+        let passed_s = now_s.saturating_sub(self.persistence.saves.last_unix_s);
         let points = &self.config.settings().save_points;
         let reached = points
             .iter()
@@ -133,7 +133,7 @@ impl Store {
         if let Some(point) = reached {
             let seconds = point.seconds;
             tracing::info!("{} changes in {seconds} seconds. Saving...", point.changes);
-        } else if !self.saves.scheduled {
+        } else if !self.persistence.saves.scheduled {
             return;
         }
         // What went wrong is in the log, and in INFO.
@@ -150,7 +150,7 @@ impl Store {
             persistence::save(store, sink, each_key)
         })?;
         let changes = self.keyspace.dirty;
-        self.saves.note_saved(changes, self.now);
+        self.persistence.saves.note_saved(changes, self.now);
         Ok(())
     }
 
@@ -179,7 +179,7 @@ impl Store {
         }
         let has_points = host.keeps_files() && !self.config.settings().save_points.is_empty();
         // As in Redis, data that is not loaded completely is not saved.
-        let saves = save.unwrap_or(has_points) && self.loading.is_none();
+        let saves = save.unwrap_or(has_points) && self.persistence.loading.is_none();
         if saves {
             tracing::info!("Saving the final RDB snapshot before exiting.");
             self.save_now(host).inspect_err(|error| {
@@ -196,13 +196,13 @@ impl Store {
     /// Changes of the data since it was last saved.
     #[must_use]
     pub fn unsaved_changes(&self) -> u64 {
-        self.keyspace.dirty - self.saves.changes
+        self.keyspace.dirty - self.persistence.saves.changes
     }
 
     /// All databases were flushed: with save points the file becomes empty too. A FLUSHALL that is
     /// replayed from the log leaves the file as it is: what follows in the log is not in memory yet.
     pub(crate) fn reset_file(&mut self, host: &mut dyn Host) {
-        if self.loading.is_none()
+        if self.persistence.loading.is_none()
             && host.keeps_files()
             && !self.config.settings().save_points.is_empty()
             && let Err(error) = self.save_now(host)
@@ -213,12 +213,12 @@ impl Store {
 
     /// Why commands that write are refused, if they are: what they change could not be saved.
     pub(crate) fn disk_error(&self) -> Option<CommandError> {
-        if let Some(error) = &self.aof_error {
+        if let Some(error) = &self.persistence.aof_error {
             let text = format!("MISCONF Errors writing to the AOF file: {error}");
             return Some(CommandError::new(text));
         }
         let settings = self.config.settings();
-        let refuses = self.saves.last_failed
+        let refuses = self.persistence.saves.last_failed
             && settings.stop_writes_on_save_error
             && !settings.save_points.is_empty();
         refuses.then_some(MISCONF)

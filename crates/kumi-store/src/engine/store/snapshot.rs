@@ -315,7 +315,7 @@ impl Store {
         purpose: SnapshotPurpose,
         host: &mut dyn Host,
     ) -> Result<(), SnapshotError> {
-        if let Some(running) = &self.snapshot {
+        if let Some(running) = &self.persistence.snapshot {
             return Err(SnapshotError::Running(running.purpose));
         }
         let access = SavedAccess::of(self.config.settings(), self.now.unix_ms());
@@ -325,7 +325,7 @@ impl Store {
         let sink = host
             .start_snapshot(&self.config, purpose, encoder)
             .inspect_err(|_| self.keyspace.thaw())?;
-        self.snapshot = Some(Snapshot {
+        self.persistence.snapshot = Some(Snapshot {
             purpose,
             sink,
             started: self.now,
@@ -346,7 +346,10 @@ impl Store {
     /// The purpose of the snapshot that is being taken, if there is one.
     #[must_use]
     pub fn snapshot_purpose(&self) -> Option<SnapshotPurpose> {
-        self.snapshot.as_ref().map(|running| running.purpose)
+        self.persistence
+            .snapshot
+            .as_ref()
+            .map(|running| running.purpose)
     }
 
     /// Ends a running snapshot of this purpose without a result; says whether there was one.
@@ -354,14 +357,14 @@ impl Store {
         if self.snapshot_purpose() != Some(purpose) {
             return false;
         }
-        self.snapshot = None;
+        self.persistence.snapshot = None;
         self.keyspace.thaw();
         true
     }
 
     /// When a running snapshot needs `poll`, in Unix milliseconds.
     pub(super) fn snapshot_deadline(&self) -> Option<u64> {
-        let Some(running) = &self.snapshot else {
+        let Some(running) = &self.persistence.snapshot else {
             return self.keyspace.is_sweeping().then(|| self.now.unix_ms());
         };
         let wait_ns = match running.wants_slice() {
@@ -375,7 +378,7 @@ impl Store {
 
     /// Does the engine's part of a running snapshot: a slice, what is to be handed over, the end.
     pub(super) fn drive_snapshot(&mut self, host: &mut dyn Host) {
-        let Some(running) = &mut self.snapshot else {
+        let Some(running) = &mut self.persistence.snapshot else {
             if self.keyspace.is_sweeping() {
                 let start_ns = host.now().mono_ns;
                 let mut go_on = || host.now().mono_ns.saturating_sub(start_ns) < QUIET_SLICE_NS;
@@ -411,14 +414,19 @@ impl Store {
     }
 
     fn end_snapshot(&mut self, outcome: io::Result<()>, host: &mut dyn Host) {
-        let Some(running) = self.snapshot.take() else {
+        let Some(running) = self.persistence.snapshot.take() else {
             return;
         };
         self.keyspace.thaw();
         self.now = host.now();
         match running.purpose {
-            SnapshotPurpose::Save => self.saves.note_end(&running, &outcome, self.now),
-            SnapshotPurpose::Rewrite => self.saves.rewrite_extra_bytes = running.peak_bytes,
+            SnapshotPurpose::Save => self
+                .persistence
+                .saves
+                .note_end(&running, &outcome, self.now),
+            SnapshotPurpose::Rewrite => {
+                self.persistence.saves.rewrite_extra_bytes = running.peak_bytes
+            }
         }
         host.snapshot_ended(running.purpose, &outcome);
     }

@@ -161,7 +161,12 @@ impl Telemetry {
         now: Now,
     ) {
         let (addr, name) = source
-            .map(|session| (session.peer.addr.clone(), session.name.clone()))
+            .map(|session| {
+                (
+                    session.identity.peer.addr.clone(),
+                    session.identity.name.clone(),
+                )
+            })
             .unwrap_or_default();
         self.slowlog.push(SlowEntry {
             id: 0,

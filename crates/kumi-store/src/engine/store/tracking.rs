@@ -85,7 +85,7 @@ impl Ctx<'_> {
         for spec in row.keys.iter().filter(|spec| spec.names_keys()) {
             for position in spec.positions(args).into_iter().flatten() {
                 if let Some(key) = args.get(position) {
-                    self.store.keyspace.tracking.remember(key, session);
+                    self.store.keyspace.interest.tracking.remember(key, session);
                 }
             }
         }
@@ -94,7 +94,7 @@ impl Ctx<'_> {
     /// Starts tracking for this session, or changes how it tracks.
     pub(crate) fn track(&mut self, wanted: CacheTracking, prefixes: &[&[u8]]) {
         let key = self.session;
-        let tracking = &mut self.store.keyspace.tracking;
+        let tracking = &mut self.store.keyspace.interest.tracking;
         let Some(session) = self.store.clients.sessions.get_mut(key) else {
             return;
         };
@@ -128,7 +128,7 @@ impl Ctx<'_> {
 
     /// All data is gone: every tracking session drops its whole cache.
     pub(crate) fn invalidate_everything(&mut self) {
-        if self.store.keyspace.tracking.is_on() {
+        if self.store.keyspace.interest.tracking.is_on() {
             let outputs = self.reply.outputs();
             self.store.invalidate_everything(outputs, self.session);
         }
@@ -144,7 +144,7 @@ impl Store {
         let Some(old) = session.tracking.take() else {
             return;
         };
-        let tracking = &mut self.keyspace.tracking;
+        let tracking = &mut self.keyspace.interest.tracking;
         tracking.clients -= 1;
         for prefix in &old.prefixes {
             session.uncount_name(prefix);
@@ -169,7 +169,7 @@ impl Store {
             // As in Redis, NOLOOP does not cover what a script of the session changed.
             let author = actor.filter(|actor| *by_command && !actor.in_script);
             let author = author.map(|actor| actor.session);
-            self.keyspace.tracking.keep(name, author);
+            self.keyspace.interest.tracking.keep(name, author);
         }
         for reader in readers.iter() {
             let session = self.clients.sessions.get(reader);
@@ -181,7 +181,7 @@ impl Store {
                 continue;
             }
             if own {
-                let pending = &mut self.invalidations.pending;
+                let pending = &mut self.outbox.invalidations.pending;
                 pending.push((reader, Some(name.clone())));
             } else {
                 self.send_invalidation(outputs, reader, What::Key(name));
@@ -198,12 +198,12 @@ impl Store {
         keys.sort_unstable_by_key(|(id, _)| *id);
         for (_, key) in keys {
             if key == running {
-                self.invalidations.pending.push((key, None));
+                self.outbox.invalidations.pending.push((key, None));
             } else {
                 self.send_invalidation(outputs, key, What::All);
             }
         }
-        self.keyspace.tracking.clear();
+        self.keyspace.interest.tracking.clear();
     }
 
     /// The command of a session has replied: what it changed itself is sent now, and CLIENT CACHING ends with the
@@ -221,17 +221,17 @@ impl Store {
         if let Some(session) = self.clients.sessions.get_mut(key)
             && let Some(tracking) = &mut session.tracking
             && !keeps_caching
-            && session.multi.is_none()
+            && session.transaction.multi.is_none()
         {
             tracking.caching = false;
         }
-        if self.invalidations.pending.is_empty() {
+        if self.outbox.invalidations.pending.is_empty() {
             return;
         }
-        let all = std::mem::take(&mut self.invalidations.pending);
+        let all = std::mem::take(&mut self.outbox.invalidations.pending);
         let (own, others): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|(session, _)| *session == key);
-        self.invalidations.pending = others;
+        self.outbox.invalidations.pending = others;
         for (session, name) in &own {
             let what = name.as_deref().map_or(What::All, What::Key);
             self.send_invalidation(outputs, *session, what);
@@ -240,10 +240,10 @@ impl Store {
 
     /// The end of a turn of the event loop, before its output is written: broadcasts are sent.
     pub fn end_turn(&mut self, outputs: &mut Outputs) {
-        if !self.keyspace.tracking.has_broadcasts() {
+        if !self.keyspace.interest.tracking.has_broadcasts() {
             return;
         }
-        for broadcast in self.keyspace.tracking.take_broadcasts() {
+        for broadcast in self.keyspace.interest.tracking.take_broadcasts() {
             let all = encode_keys(&broadcast.changed, None);
             for key in broadcast.sessions {
                 let session = self.clients.sessions.get(key);
@@ -263,12 +263,12 @@ impl Store {
     #[cold]
     pub(super) fn limit_tracking(&mut self, outputs: &mut Outputs) {
         let limit = self.config.settings().tracking_table_max_keys;
-        if limit == 0 || self.keyspace.tracking.keys() <= limit {
-            self.invalidations.short = 0;
+        if limit == 0 || self.keyspace.interest.tracking.keys() <= limit {
+            self.outbox.invalidations.short = 0;
             return;
         }
-        for _ in 0..EVICTIONS * (self.invalidations.short + 1) {
-            let Some((name, readers)) = self.keyspace.tracking.evict() else {
+        for _ in 0..EVICTIONS * (self.outbox.invalidations.short + 1) {
+            let Some((name, readers)) = self.keyspace.interest.tracking.evict() else {
                 break;
             };
             for reader in readers.iter() {
@@ -278,27 +278,31 @@ impl Store {
                     self.send_invalidation(outputs, reader, What::Key(&name));
                 }
             }
-            if self.keyspace.tracking.keys() <= limit {
-                self.invalidations.short = 0;
+            if self.keyspace.interest.tracking.keys() <= limit {
+                self.outbox.invalidations.short = 0;
                 return;
             }
         }
-        self.invalidations.short += 1;
+        self.outbox.invalidations.short += 1;
     }
 
     /// Periodic work: the limit, and the end of a table that no session uses.
     pub(super) fn tend_tracking(&mut self, outputs: &mut Outputs, now_ms: u64) {
-        if !self.keyspace.tracking.is_on() {
+        if !self.keyspace.interest.tracking.is_on() {
             return;
         }
         self.limit_tracking(outputs);
-        if self.keyspace.tracking.clients > 0 {
-            self.invalidations.unused_since_ms = None;
+        if self.keyspace.interest.tracking.clients > 0 {
+            self.outbox.invalidations.unused_since_ms = None;
             return;
         }
-        let since_ms = *self.invalidations.unused_since_ms.get_or_insert(now_ms);
+        let since_ms = *self
+            .outbox
+            .invalidations
+            .unused_since_ms
+            .get_or_insert(now_ms);
         if now_ms.saturating_sub(since_ms) >= KEPT_MS {
-            self.keyspace.tracking.clear();
+            self.keyspace.interest.tracking.clear();
         }
     }
 

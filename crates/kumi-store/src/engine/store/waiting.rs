@@ -51,7 +51,7 @@ impl Ctx<'_> {
                 .mono_ns
                 .saturating_add(timeout_ms.saturating_mul(1_000_000))
         });
-        let ticket = self.store.keyspace.waiters.ticket();
+        let ticket = self.store.keyspace.interest.waiters.ticket();
         self.block(Blocked {
             on: BlockedOn::Keys(Box::new(KeyWait {
                 id,
@@ -72,7 +72,7 @@ impl Store {
     /// Leaves a session waiting.
     pub(crate) fn block(&mut self, key: SessionKey, blocked: Blocked) {
         if let BlockedOn::Keys(wait) = &blocked.on {
-            let waiters = &mut self.keyspace.waiters;
+            let waiters = &mut self.keyspace.interest.waiters;
             for (name, wake) in &wait.keys {
                 waiters.add(wait.db, name, wait.ticket, key, wake);
             }
@@ -97,7 +97,7 @@ impl Store {
     pub(crate) fn forget_wait(&mut self, key: SessionKey, blocked: &Blocked) {
         self.clients.forget_wait(key, blocked);
         if let BlockedOn::Keys(wait) = &blocked.on {
-            let waiters = &mut self.keyspace.waiters;
+            let waiters = &mut self.keyspace.interest.waiters;
             for (name, wake) in &wait.keys {
                 waiters.remove(wait.db, name, wait.ticket, wake);
             }
@@ -129,7 +129,7 @@ impl Store {
             return;
         }
         if let BlockedOn::Aof(wait) = on {
-            let reply = wait.reply(self.log);
+            let reply = wait.reply(self.persistence.aof);
             return self.answer_late(outputs, key, on, &reply, false);
         }
         let reply: &[u8] = match (on, session.protocol) {
@@ -169,7 +169,7 @@ impl Store {
         let pause = self.clients.pause;
         if self.run.serving_ready
             || self.run.busy
-            || self.loading.is_some()
+            || self.persistence.loading.is_some()
             || pause.is_some_and(|pause| !pause.writes_only)
         {
             return;
@@ -178,16 +178,16 @@ impl Store {
         // A pause of writes holds those back whose commands write: XREAD alone is served.
         let reads_only = pause.is_some();
         if !reads_only {
-            self.keyspace.waiters.release_held();
+            self.keyspace.interest.waiters.release_held();
         }
         loop {
-            let ready = self.keyspace.waiters.take_ready();
+            let ready = self.keyspace.interest.waiters.take_ready();
             if ready.is_empty() {
                 break;
             }
             for (db, name) in ready {
                 if !self.serve_key(db, &name, reads_only, outputs, host) {
-                    self.keyspace.waiters.hold(db, name);
+                    self.keyspace.interest.waiters.hold(db, name);
                 }
             }
         }
@@ -206,11 +206,11 @@ impl Store {
     ) -> bool {
         let mut all = true;
         // A session that begins to wait meanwhile is not served in this turn.
-        let end = self.keyspace.waiters.ticket();
+        let end = self.keyspace.interest.waiters.ticket();
         let held = self.held(db, name);
         // The next session of each kind of wait, the one that came first on top.
         let mut next = BinaryHeap::new();
-        for wake in self.keyspace.waiters.served_by(db, name, held) {
+        for wake in self.keyspace.interest.waiters.served_by(db, name, held) {
             let first = (Ticket::default(), end);
             self.push_next(&mut next, (db, name), wake, first);
         }
@@ -240,7 +240,12 @@ impl Store {
         wake: Wake,
         (from, end): (Ticket, Ticket),
     ) {
-        if let Some((ticket, key)) = self.keyspace.waiters.first(db, name, &wake, from, end) {
+        if let Some((ticket, key)) = self
+            .keyspace
+            .interest
+            .waiters
+            .first(db, name, &wake, from, end)
+        {
             next.push(Reverse((ticket, wake, key)));
         }
     }
@@ -285,7 +290,7 @@ impl Store {
             .clients
             .sessions
             .get(key)
-            .filter(|session| !session.closing);
+            .filter(|session| !session.ending.closing);
         let Some(BlockedOn::Keys(wait)) = session
             .and_then(|session| session.blocked.as_ref())
             .map(|blocked| &blocked.on)

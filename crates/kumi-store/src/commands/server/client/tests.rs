@@ -155,7 +155,7 @@ fn a_monitor_that_wants_no_answers_gets_no_lines() {
 #[test]
 fn a_pause_of_no_length_pauses_nothing() {
     let mut lab = Lab::new();
-    lab.store.keyspace.active_expiry = false;
+    lab.store.keyspace.expiry.active = false;
     lab.run("SET k v PX 10");
     lab.advance_ms(20);
     lab.check(&[

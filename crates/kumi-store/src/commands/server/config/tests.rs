@@ -76,7 +76,7 @@ fn a_change_acts_at_once() {
         ("SET a 1", "+OK\r\n"),
     ]);
     assert!(lab.run("SET b 1").starts_with("-OOM"));
-    assert_ne!(lab.store.keyspace.notify, NotifyFlags::NONE);
+    assert_ne!(lab.store.keyspace.notices.flags, NotifyFlags::NONE);
 }
 
 #[test]

@@ -35,9 +35,9 @@ fn sleep_stops_the_host() {
 fn active_expiry_can_be_turned_off() {
     let mut lab = lab();
     lab.check(&[("DEBUG SET-ACTIVE-EXPIRE 0", "+OK\r\n")]);
-    assert!(!lab.store.keyspace.active_expiry);
+    assert!(!lab.store.keyspace.expiry.active);
     lab.check(&[("DEBUG SET-ACTIVE-EXPIRE 1", "+OK\r\n")]);
-    assert!(lab.store.keyspace.active_expiry);
+    assert!(lab.store.keyspace.expiry.active);
 }
 
 #[test]

@@ -447,7 +447,7 @@ fn expiry_is_counted() {
             ("db3", "keys=2,expires=2,avg_ttl=3000"),
         ],
     );
-    lab.store.keyspace.active_expiry = false;
+    lab.store.keyspace.expiry.active = false;
     lab.advance_ms(2_000);
     check(
         &mut lab,

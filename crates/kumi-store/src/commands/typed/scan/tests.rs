@@ -222,7 +222,7 @@ fn keys_are_iterated_per_database() {
 #[test]
 fn an_expired_key_is_removed_by_a_scan_for_another_type() {
     let mut lab = Lab::new();
-    lab.store.keyspace.active_expiry = false;
+    lab.store.keyspace.expiry.active = false;
     lab.check(&[("SET a 1 PX 1", "+OK\r\n"), ("SET b 1 PX 1", "+OK\r\n")]);
     lab.advance_ms(2);
     lab.check(&[

@@ -156,11 +156,11 @@ impl Keys<'_> {
             }
             return self.create_collection(hash, found, key, edit).map(Some);
         };
-        let scratch = std::mem::take(&mut self.keyspace.scratch);
+        let scratch = std::mem::take(&mut self.keyspace.work.scratch);
         let db = &mut self.keyspace.dbs[self.db];
         let entry = db.table.at_mut(position);
         if self.touch {
-            self.keyspace.access.touch(entry, self.now_ms);
+            self.keyspace.room.access.touch(entry, self.now_ms);
         }
         let (result, changed, change, is_empty, before_bytes, after_bytes);
         if let Some((form, bytes)) = entry.small(T::TYPE) {
@@ -176,7 +176,7 @@ impl Keys<'_> {
                     if changed {
                         entry.replace_value(NewValue::Small(T::TYPE, form, bytes));
                     }
-                    self.keyspace.scratch = collection.into_buffer().unwrap_or_default();
+                    self.keyspace.work.scratch = collection.into_buffer().unwrap_or_default();
                 }
                 // The scratch buffer may be several times as long as this collection, which gets one of its own.
                 Some((form, bytes)) => {
@@ -184,7 +184,7 @@ impl Keys<'_> {
                     own.extend_from_slice(bytes);
                     let value = T::from_small(form, own).into_value();
                     entry.replace_value(NewValue::Boxed(value));
-                    self.keyspace.scratch = collection.into_buffer().unwrap_or_default();
+                    self.keyspace.work.scratch = collection.into_buffer().unwrap_or_default();
                 }
                 None => {
                     entry.replace_value(NewValue::Boxed(collection.into_value()));
@@ -192,7 +192,7 @@ impl Keys<'_> {
             }
             after_bytes = entry.heap_bytes();
         } else {
-            self.keyspace.scratch = scratch;
+            self.keyspace.work.scratch = scratch;
             let collection = entry.boxed_mut().and_then(T::of_mut);
             let collection = collection.ok_or(CommandError::WRONG_TYPE)?;
             before_bytes = collection.heap_bytes();

@@ -16,7 +16,7 @@ fn rule(policy: EvictionPolicy) -> EvictionRule {
 
 fn keyspace(policy: EvictionPolicy) -> Keyspace {
     let mut keyspace = Keyspace::new(4, SEED, 3);
-    keyspace.access.counts = policy.counts_accesses();
+    keyspace.room.access.counts = policy.counts_accesses();
     keyspace
 }
 
@@ -108,7 +108,7 @@ fn every_key_goes_under_allkeys_policies_and_none_without_one() {
             assert_eq!(keyspace.total_keys(), left);
         }
         assert!(!keyspace.evict_one(rule(policy), 0, &mut rng));
-        assert!(keyspace.occupied.is_empty());
+        assert!(keyspace.totals.occupied.is_empty());
     }
 }
 

@@ -79,7 +79,7 @@ fn own_invalidations_do_not_outlive_their_command() {
     let sent = [replies, lab.received(client)].concat();
     let expected = ["*2\r\n+OK\r\n+OK\r\n", &invalidate("k")].concat();
     assert_eq!(sent, expected);
-    assert!(!lab.store.invalidations.are_pending());
+    assert!(!lab.store.outbox.invalidations.are_pending());
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn keys_that_expire_are_invalidated() {
     lab.advance_ms(100);
     assert_eq!(lab.received(client), invalidate("k"));
     // By the client's own read, after the reply.
-    lab.store.keyspace.active_expiry = false;
+    lab.store.keyspace.expiry.active = false;
     lab.run("SET k v PX 50");
     lab.run_as(client, "GET k");
     lab.advance_ms(100);
@@ -294,7 +294,7 @@ fn the_table_of_keys_is_limited() {
         lab.run_as(client, "PING"),
         [&invalidate("a"), "+PONG\r\n"].concat()
     );
-    assert_eq!(lab.store.keyspace.tracking.keys(), 2);
+    assert_eq!(lab.store.keyspace.interest.tracking.keys(), 2);
     lab.run_as(client, "GET d");
     lab.advance_ms(1000);
     assert_eq!(lab.received(client), invalidate("b"));
@@ -305,14 +305,14 @@ fn reset_and_disconnecting_end_tracking() {
     let mut lab = Lab::new();
     let client = tracker(&mut lab, "BCAST PREFIX a");
     lab.run_as(client, "RESET");
-    assert_eq!(lab.store.keyspace.tracking.clients, 0);
-    assert_eq!(lab.store.keyspace.tracking.prefixes(), 0);
+    assert_eq!(lab.store.keyspace.interest.tracking.clients, 0);
+    assert_eq!(lab.store.keyspace.interest.tracking.prefixes(), 0);
     let other = tracker(&mut lab, "");
     lab.run_as(other, "GET k");
     lab.store.disconnect(other);
-    assert_eq!(lab.store.keyspace.tracking.clients, 0);
+    assert_eq!(lab.store.keyspace.interest.tracking.clients, 0);
     lab.run("SET k 1");
-    assert_eq!(lab.store.keyspace.tracking.keys(), 0);
+    assert_eq!(lab.store.keyspace.interest.tracking.keys(), 0);
     // A table that no session uses is dropped in time.
     let last = tracker(&mut lab, "");
     lab.run_as(last, "GET k");
@@ -320,7 +320,7 @@ fn reset_and_disconnecting_end_tracking() {
     for _ in 0..12 {
         lab.advance_ms(1000);
     }
-    assert!(!lab.store.keyspace.tracking.is_on());
+    assert!(!lab.store.keyspace.interest.tracking.is_on());
 }
 
 #[test]

@@ -244,7 +244,7 @@ proptest! {
         active in any::<bool>(),
     ) {
         let mut lab = Lab::new();
-        lab.store.keyspace.active_expiry = active;
+        lab.store.keyspace.expiry.active = active;
         let mut model = Model { now_ms: lab.host.now.unix_ms(), ..Model::default() };
         for step in &steps {
             match step {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// A lab whose keys expire on access only.
 fn passive_lab() -> Lab {
     let mut lab = Lab::new();
-    lab.store.keyspace.active_expiry = false;
+    lab.store.keyspace.expiry.active = false;
     lab
 }
 
@@ -147,7 +147,7 @@ fn frozen_keys_are_hidden_and_stay() {
     lab.run("MSET a 1 b 2");
     lab.run("PEXPIRE a 10");
     lab.run("PEXPIRE b 10");
-    lab.store.keyspace.expiry_paused = true;
+    lab.store.keyspace.expiry.paused = true;
     lab.advance_ms(10);
     lab.check(&[
         ("GET a", "$-1\r\n"),
@@ -160,7 +160,7 @@ fn frozen_keys_are_hidden_and_stay() {
         ("DBSIZE", ":2\r\n"),
     ]);
     assert_eq!(lab.store.keyspace.stats.expired, 0);
-    lab.store.keyspace.expiry_paused = false;
+    lab.store.keyspace.expiry.paused = false;
     lab.advance_ms(0);
     lab.check(&[("DBSIZE", ":1\r\n"), ("TTL a", ":-1\r\n")]);
     assert_eq!(lab.store.keyspace.stats.expired, 1);

@@ -106,7 +106,7 @@ fn first_come_first_served() {
         if (a, b, c) == (first, second, third))
     );
     assert_eq!(lab.store.clients.blocked, 0);
-    assert!(lab.store.keyspace.waiters.is_empty());
+    assert!(lab.store.keyspace.interest.waiters.is_empty());
 }
 
 #[test]
@@ -338,7 +338,7 @@ fn clients_that_are_gone_take_nothing() {
     lab.check(&[(&line, ":1\r\n"), ("RPUSH l 1", ":1\r\n")]);
     assert_eq!(lab.received(killed), "");
     assert_eq!(lab.received(last), "*2\r\n$1\r\nl\r\n$1\r\n1\r\n");
-    assert!(lab.store.keyspace.waiters.is_empty());
+    assert!(lab.store.keyspace.interest.waiters.is_empty());
     assert_eq!(lab.store.clients.blocked, 0);
 }
 

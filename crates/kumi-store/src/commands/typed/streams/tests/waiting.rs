@@ -52,7 +52,7 @@ fn all_readers_get_a_new_entry_and_one_consumer_of_each_group() {
     lab.run("XADD s 3-3 f v");
     assert_eq!(lab.received(second), read("3-3"));
     assert_eq!(lab.store.clients.blocked, 0);
-    assert!(lab.store.keyspace.waiters.is_empty());
+    assert!(lab.store.keyspace.interest.waiters.is_empty());
 }
 
 /// How often commands have looked for a key.
@@ -258,14 +258,14 @@ fn a_pause_of_writes_lets_a_reader_be_served_and_a_consumer_wait() {
         assert_eq!(lab.received(reader), expected, "{pause}");
         lab.run("XADD s 3-3 f v");
         assert_eq!(lab.received(later), read("3-3"), "{pause}");
-        assert!(!lab.store.keyspace.waiters.has_ready());
+        assert!(!lab.store.keyspace.interest.waiters.has_ready());
     }
 }
 
 #[test]
 fn a_consumer_is_woken_when_an_expired_stream_that_a_pause_kept_is_replaced() {
     let mut lab = Lab::new();
-    lab.store.keyspace.active_expiry = false;
+    lab.store.keyspace.expiry.active = false;
     lab.run("XGROUP CREATE s g 0 MKSTREAM");
     lab.run("PEXPIRE s 10");
     let consumer = waiter(&mut lab, "XREADGROUP GROUP g a BLOCK 0 STREAMS s >");

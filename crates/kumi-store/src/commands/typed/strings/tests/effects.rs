@@ -295,7 +295,7 @@ fn counting_in_place_takes_no_memory() {
 #[test]
 fn an_expired_key_counts_as_absent_to_every_write() {
     let mut lab = Lab::new();
-    lab.store.keyspace.active_expiry = false;
+    lab.store.keyspace.expiry.active = false;
     lab.run("SET a 5 PX 10");
     lab.run("SET b 5 PX 10");
     lab.run("SET c 5 PX 10");
