@@ -152,10 +152,7 @@ impl Front {
                 }
             }
             let limits = engine.store.limits(key);
-            let max_message = match engine.store.config().settings().max_message_size {
-                0 => usize::MAX,
-                limit => limit,
-            };
+            let max_message = engine.store.config().settings().max_message_bytes();
             // Large arguments that came with earlier reads are no longer in the buffer.
             let large = input.decoder.large_bytes();
             match input.decoder.decode(&input.bytes[at..], &limits) {
@@ -205,10 +202,7 @@ impl Front {
         let mut flow = Flow::Done;
         while flow == Flow::Done {
             let limits = engine.store.limits(key);
-            let max_message = match engine.store.config().settings().max_message_size {
-                0 => usize::MAX,
-                limit => limit,
-            };
+            let max_message = engine.store.config().settings().max_message_bytes();
             batch.clear();
             let mut start = at;
             while batch.len() < MAX_BATCH_REQUESTS

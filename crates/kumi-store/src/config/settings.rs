@@ -614,6 +614,15 @@ impl Settings {
             tls: TlsSettings::default(),
         }
     }
+    /// The most bytes of one request: `max-message-size`, where 0 is no limit.
+    #[must_use]
+    pub fn max_message_bytes(&self) -> usize {
+        match self.max_message_size {
+            0 => usize::MAX,
+            bytes => bytes,
+        }
+    }
+
     /// The limits that decide about the form of a list. An element from `plain_bytes` on is a node of its own.
     pub(crate) fn list_limits(&self, plain_bytes: usize) -> ListLimits {
         ListLimits {
