@@ -15,7 +15,7 @@ use crate::core::{
     is_reserved_keep, key,
 };
 use crate::driver::{Ask, Withdrawal};
-use crate::muf::PATIENCE;
+use crate::muf::SERVER_TIMEOUT;
 use crate::request::{BoxedFuture, millis};
 use crate::{Error, IntoPayload, Muf};
 
@@ -126,7 +126,7 @@ impl Owned {
         &self,
         written: oneshot::Receiver<Result<(), CallError>>,
     ) -> Result<(), Error> {
-        match timeout(PATIENCE, written).await {
+        match timeout(SERVER_TIMEOUT, written).await {
             Ok(Ok(result)) => result.map_err(|error| self.muf.call_error(error)),
             Ok(Err(_)) => Err(Error::Closed),
             Err(_) => Err(self.muf.disconnected()),

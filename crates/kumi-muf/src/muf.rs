@@ -30,7 +30,7 @@ use crate::{Answer, Builder, Connection, ConnectionChanges, Error, IntoPayload, 
 const WATCH_LIMIT: usize = 1_024;
 
 /// How long a command of a handle (not a call) is repeated while the server is away.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const SERVER_TIMEOUT: Duration = Duration::from_secs(5);
 const RETRY: Duration = Duration::from_millis(50);
 
 /// A connected unit. Cheap to clone; the connection ends with the last clone.
@@ -372,7 +372,7 @@ impl Muf {
         if self.is_polling() {
             return self.search_units().await;
         }
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + SERVER_TIMEOUT;
         loop {
             // What was written before the question is in the answer.
             let (reply, passed) = oneshot::channel();
@@ -389,7 +389,7 @@ impl Muf {
         self.ask(Ask::Units(reply)).await?;
         let mut before = self.units_progress().await?;
         loop {
-            if let Ok(units) = timeout(PATIENCE, &mut units).await {
+            if let Ok(units) = timeout(SERVER_TIMEOUT, &mut units).await {
                 return units.map_err(|_| Error::Closed)?;
             }
             let now = self.units_progress().await?;
@@ -526,7 +526,7 @@ impl Muf {
 
     /// Finds all keys that match, or says why not.
     async fn search(&self, pattern: &str) -> Result<Vec<String>, Error> {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + SERVER_TIMEOUT;
         loop {
             let (reply, found) = oneshot::channel();
             let pattern = pattern.to_owned();
@@ -538,9 +538,9 @@ impl Muf {
         }
     }
 
-    /// Runs commands that may be repeated, until they are answered or [`PATIENCE`] has passed.
+    /// Runs commands that may be repeated, until they are answered or [`SERVER_TIMEOUT`] has passed.
     pub(crate) async fn run(&self, commands: Vec<Command>) -> Result<Vec<Reply>, Error> {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + SERVER_TIMEOUT;
         loop {
             let (reply, ran) = oneshot::channel();
             self.ask(Ask::Run {

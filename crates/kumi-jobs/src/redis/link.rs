@@ -25,7 +25,7 @@ const HANDSHAKE: Duration = Duration::from_millis(300);
 const RESPONSE: Duration = Duration::from_secs(10);
 
 /// How long a call is repeated while the cluster sorts itself out, or the server is away.
-const PATIENCE: Duration = Duration::from_secs(15);
+const REPEAT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The pause between such repetitions.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -177,7 +177,7 @@ impl Link {
         commands: &Pipeline,
         repeat: Repeat,
     ) -> Result<Vec<Value>, QueueError> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + REPEAT_TIMEOUT;
         loop {
             let error = match self.attempt(commands).await {
                 Ok(values) => return Ok(values),

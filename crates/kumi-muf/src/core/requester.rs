@@ -378,9 +378,11 @@ impl Requester {
             }
             (None, None) if ended => self.deliver(call_id, Err(CallError::Disconnected), out),
             _ => {
+                // What is about to expire would be gone before a backend has read it.
+                let useful_until = now.plus(self.settings.retry_ms);
                 let alive = call
                     .req_deadline
-                    .is_none_or(|req_deadline| req_deadline > now);
+                    .is_none_or(|req_deadline| req_deadline > useful_until);
                 match claim {
                     None if alive && !call.ending && there => {
                         self.set_again(call_id, sent, now, out);

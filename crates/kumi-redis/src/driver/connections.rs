@@ -8,9 +8,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use super::buffered::BufferedStream;
 use super::fleet::Fleet;
 use super::node::{Connected, Route};
-use super::pipe::Pipe;
 use super::remote::{REMOTE_CALL_LIMIT, Remote, RemoteCall};
 use super::state::Connection;
 use super::waiting::Waiting;
@@ -107,7 +107,7 @@ pub(super) enum Report {
     Bulk {
         address: Address,
         generation: u64,
-        pipe: Option<Box<Pipe>>,
+        stream: Option<Box<BufferedStream>>,
     },
     /// A node did not reply to a ping.
     Silent { address: Address, generation: u64 },

@@ -9,8 +9,8 @@ use std::task::{Context, Poll};
 use redis::Value;
 use tokio::sync::oneshot;
 
+use super::buffered::BufferedStream;
 use super::lane::{Arrivals, Bulk, Lane, STEP_LIMIT};
-use super::pipe::Pipe;
 use super::remote::Remote;
 use super::waiting::Waiting;
 use crate::core::encode;
@@ -35,7 +35,7 @@ pub(super) struct Up<T> {
     pub(super) commands: Lane<T>,
     /// The connection for large values.
     pub(super) bulk: Bulk<T>,
-    pub(super) pushes: Pipe,
+    pub(super) pushes: BufferedStream,
     /// Recipients of confirmations on the connection for pushes, in order, with the time of the command.
     pub(super) confirming: VecDeque<(oneshot::Sender<Vec<Value>>, Time)>,
     pub(super) arrivals: Arrivals,
@@ -45,7 +45,7 @@ pub(super) struct Up<T> {
 
 impl<T> Up<T> {
     fn poll(&mut self, cx: &mut Context<'_>) -> bool {
-        let (commands, pushes) = (self.commands.pipe.poll(cx), self.pushes.poll(cx));
+        let (commands, pushes) = (self.commands.stream.poll(cx), self.pushes.poll(cx));
         let bulk = self.bulk.poll(cx);
         commands.is_ready() || pushes.is_ready() || bulk.is_ready()
     }
@@ -93,11 +93,11 @@ impl<T> Up<T> {
     }
 
     /// Whether the oldest command without a reply, of one of the two connections that a node has to have, is overdue.
-    pub(super) fn is_overdue(&self, now: Time, patience_ms: u64) -> bool {
+    pub(super) fn is_overdue(&self, now: Time, timeout_ms: u64) -> bool {
         let confirming = self.confirming.front();
-        let is_push_overdue = confirming
-            .is_some_and(|(_, sent)| self.arrivals.is_overdue(*sent, 0, now, patience_ms));
-        is_push_overdue || self.commands.is_overdue(now, patience_ms)
+        let is_push_overdue =
+            confirming.is_some_and(|(_, sent)| self.arrivals.is_overdue(*sent, 0, now, timeout_ms));
+        is_push_overdue || self.commands.is_overdue(now, timeout_ms)
     }
 }
 
@@ -152,7 +152,7 @@ impl<T> Fleet<T> {
     /// Writes what is to go out, as far as it goes without waiting.
     pub(super) fn flush(&mut self, cx: &mut Context<'_>) {
         for up in self.ups() {
-            up.commands.pipe.flush(cx);
+            up.commands.stream.flush(cx);
             up.pushes.flush(cx);
             up.bulk.flush(cx);
         }

@@ -30,7 +30,7 @@ const RETRY_DOUBLINGS: u32 = 6;
 
 /// How often a node is pinged, and how long the reply may take.
 const PING_EVERY: Duration = Duration::from_secs(3);
-const PING_PATIENCE: Duration = Duration::from_secs(3);
+const PING_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How old the map of slots of a cluster without trouble may become before it is asked for again, within a second. A node
 /// that joins is subscribed to soon after that, and finds requests that were made meanwhile: their TTL, 10 s by default,
@@ -121,9 +121,9 @@ impl<T> Connections<T> {
         self.tasks.spawn(watch_over(remote.clone()));
         let now = self.clock.now();
         node.up = Some(Up {
-            commands: Lane::new(connected.commands.into_pipe(), now),
+            commands: Lane::new(connected.commands.into_stream(), now),
             bulk: Bulk::default(),
-            pushes: connected.pushes.into_pipe(),
+            pushes: connected.pushes.into_stream(),
             confirming: VecDeque::new(),
             arrivals: Arrivals::new(now),
             remote,
@@ -191,12 +191,12 @@ impl<T> Connections<T> {
     /// alone.
     fn drop_silent_nodes(&mut self) {
         let now = self.clock.now();
-        let patience_ms = self.route.response_timeout.as_millis() as u64;
-        let silent = |up: &Up<T>| up.is_overdue(now, patience_ms);
+        let timeout_ms = self.route.response_timeout.as_millis() as u64;
+        let silent = |up: &Up<T>| up.is_overdue(now, timeout_ms);
         let mut lost = VecDeque::new();
         for (address, node) in &mut self.fleet.nodes {
             let bulk = node.up.as_mut().map(|up| &mut up.bulk);
-            if let Some(bulk) = bulk.filter(|bulk| bulk.is_overdue(now, patience_ms)) {
+            if let Some(bulk) = bulk.filter(|bulk| bulk.is_overdue(now, timeout_ms)) {
                 tracing::info!(node = %address, "no reply in time on the connection for large values");
                 lost.extend(bulk.close());
             }
@@ -296,8 +296,8 @@ impl<T> Connections<T> {
             Report::Bulk {
                 address,
                 generation,
-                pipe,
-            } => self.bulk_opened(&address, generation, pipe),
+                stream,
+            } => self.bulk_opened(&address, generation, stream),
             Report::SlotMap(slot_map) => {
                 self.is_refreshing = false;
                 let Some(slot_map) = slot_map else { return };
@@ -318,9 +318,9 @@ impl<T> Connections<T> {
     /// slow and the node lives.
     fn ping_failed(&mut self, address: &Address, generation: u64) {
         let now = self.clock.now();
-        let patience_ms = PING_PATIENCE.as_millis() as u64 / 2;
+        let timeout_ms = PING_TIMEOUT.as_millis() as u64 / 2;
         match self.fleet.up_of(address, generation) {
-            Some(up) if !up.is_overdue(now, patience_ms) => {
+            Some(up) if !up.is_overdue(now, timeout_ms) => {
                 let remote = up.remote.clone();
                 self.tasks.spawn(watch_over(remote));
             }
@@ -472,7 +472,7 @@ async fn still_told(route: &Route, remote: &mut Remote, flags: &str) -> bool {
 async fn watch_over(mut remote: Remote) -> Report {
     loop {
         sleep(PING_EVERY).await;
-        if !matches!(timeout(PING_PATIENCE, remote.answers()).await, Ok(true)) {
+        if !matches!(timeout(PING_TIMEOUT, remote.answers()).await, Ok(true)) {
             return Report::Silent {
                 address: remote.address,
                 generation: remote.generation,

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::task::{Context, Poll};
 
-use super::pipe::Pipe;
+use super::buffered::BufferedStream;
 use super::waiting::Waiting;
 use crate::core::Time;
 use crate::core::encode;
@@ -36,9 +36,9 @@ impl Arrivals {
     }
 
     /// Notes what has come in by now.
-    pub(super) fn note(&mut self, pipe: &Pipe, now: Time) {
-        if self.count != pipe.arrived() {
-            self.count = pipe.arrived();
+    pub(super) fn note(&mut self, stream: &BufferedStream, now: Time) {
+        if self.count != stream.arrived() {
+            self.count = stream.arrived();
             self.at = now;
         }
     }
@@ -50,25 +50,25 @@ impl Arrivals {
         sent: Time,
         size_bytes: usize,
         now: Time,
-        patience_ms: u64,
+        timeout_ms: u64,
     ) -> bool {
-        let patience_ms = patience_ms.saturating_add(size_bytes as u64 / SLOWEST_BYTES_PER_MS);
-        now.since(sent.max(self.at)) > patience_ms
+        let timeout_ms = timeout_ms.saturating_add(size_bytes as u64 / SLOWEST_BYTES_PER_MS);
+        now.since(sent.max(self.at)) > timeout_ms
     }
 }
 
 /// See the module.
 pub(super) struct Lane<T> {
-    pub(super) pipe: Pipe,
+    pub(super) stream: BufferedStream,
     /// Recipients of replies, in the order of the commands.
     pub(super) waiting: VecDeque<Waiting<T>>,
     arrivals: Arrivals,
 }
 
 impl<T> Lane<T> {
-    pub(super) fn new(pipe: Pipe, now: Time) -> Self {
+    pub(super) fn new(stream: BufferedStream, now: Time) -> Self {
         Self {
-            pipe,
+            stream,
             waiting: VecDeque::new(),
             arrivals: Arrivals::new(now),
         }
@@ -76,7 +76,7 @@ impl<T> Lane<T> {
 
     /// Appends a pipeline to what goes out. Returns the tag of its replies if the connection accepts no more.
     pub(super) fn send(&mut self, mut waiting: Waiting<T>) -> Option<T> {
-        let Some(out) = self.pipe.output() else {
+        let Some(out) = self.stream.output() else {
             return waiting.into_lost();
         };
         let before = out.len();
@@ -92,13 +92,13 @@ impl<T> Lane<T> {
         now: Time,
         answered: &mut Vec<Waiting<T>>,
     ) -> Result<bool, Malformed> {
-        self.arrivals.note(&self.pipe, now);
+        self.arrivals.note(&self.stream, now);
         let mut taken = 0;
         while taken < STEP_LIMIT {
-            let Some((value, length)) = wire::reply(self.pipe.unread())? else {
+            let Some((value, length)) = wire::reply(self.stream.unread())? else {
                 return Ok(false);
             };
-            self.pipe.consume(length);
+            self.stream.consume(length);
             let front = self.waiting.front_mut().ok_or(Malformed)?;
             front.values.push(value);
             if front.values.len() == front.count {
@@ -110,11 +110,11 @@ impl<T> Lane<T> {
     }
 
     /// Whether the oldest pipeline without a reply is overdue: all behind it are then.
-    pub(super) fn is_overdue(&self, now: Time, patience_ms: u64) -> bool {
+    pub(super) fn is_overdue(&self, now: Time, timeout_ms: u64) -> bool {
         let front = self.waiting.front();
         front.is_some_and(|it| {
             self.arrivals
-                .is_overdue(it.sent, it.size_bytes, now, patience_ms)
+                .is_overdue(it.sent, it.size_bytes, now, timeout_ms)
         })
     }
 }
@@ -164,13 +164,17 @@ impl<T> Bulk<T> {
     }
 
     /// It was opened, or not. What has waited for it is returned.
-    pub(super) fn opened(&mut self, pipe: Option<Pipe>, now: Time) -> VecDeque<Waiting<T>> {
+    pub(super) fn opened(
+        &mut self,
+        stream: Option<BufferedStream>,
+        now: Time,
+    ) -> VecDeque<Waiting<T>> {
         let Bulk::Opening { queue, .. } = self else {
             return VecDeque::new();
         };
         let queue = std::mem::take(queue);
-        *self = match pipe {
-            Some(pipe) => Bulk::Open(Lane::new(pipe, now)),
+        *self = match stream {
+            Some(stream) => Bulk::Open(Lane::new(stream, now)),
             None => Bulk::Refused,
         };
         queue
@@ -195,13 +199,13 @@ impl<T> Bulk<T> {
             return Ok(false);
         };
         match lane.take_replies(now, answered)? {
-            false if lane.pipe.has_ended() => Err(Malformed),
+            false if lane.stream.has_ended() => Err(Malformed),
             has_more => Ok(has_more),
         }
     }
 
-    pub(super) fn is_overdue(&self, now: Time, patience_ms: u64) -> bool {
-        matches!(self, Bulk::Open(lane) if lane.is_overdue(now, patience_ms))
+    pub(super) fn is_overdue(&self, now: Time, timeout_ms: u64) -> bool {
+        matches!(self, Bulk::Open(lane) if lane.is_overdue(now, timeout_ms))
     }
 
     pub(super) fn is_quiet(&self) -> bool {
@@ -214,13 +218,13 @@ impl<T> Bulk<T> {
 
     pub(super) fn flush(&mut self, cx: &mut Context<'_>) {
         if let Bulk::Open(lane) = self {
-            lane.pipe.flush(cx);
+            lane.stream.flush(cx);
         }
     }
 
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match self {
-            Bulk::Open(lane) => lane.pipe.poll(cx),
+            Bulk::Open(lane) => lane.stream.poll(cx),
             _ => Poll::Pending,
         }
     }

@@ -9,10 +9,10 @@ use std::time::Duration;
 use redis::{RedisConnectionInfo, RedisError, RedisResult, Value, cmd, pipe};
 use tokio::time::{Instant, timeout};
 
+use super::buffered::Line;
 use super::dial::dial;
 use super::events::{Events, ensure_events, set_probe};
 use super::exchange::Exchange;
-use super::pipe::Line;
 use super::scan::refusal;
 use super::stream::Failed;
 use super::tls::Trust;
@@ -20,7 +20,7 @@ use crate::core::slots::SlotMap;
 use crate::core::{Error, ServerUrl, address_at};
 
 /// How long the events of a probe may take, and after how long a silence its key is looked at.
-const PROBE_PATIENCE: Duration = Duration::from_secs(1);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 const PROBE_NUDGE: Duration = Duration::from_millis(20);
 
 /// How to reach servers. Shared by all nodes.
@@ -223,7 +223,7 @@ impl Route {
             .filter(|(flag, _)| flags.contains(*flag))
             .map(|(_, event)| event)
             .collect();
-        let until = Instant::now() + PROBE_PATIENCE;
+        let until = Instant::now() + PROBE_TIMEOUT;
         while !missing.is_empty() && Instant::now() < until {
             match timeout(PROBE_NUDGE, pushes.push()).await {
                 Ok(Ok(event)) => missing.retain(|wanted| event != wanted.as_bytes()),

@@ -7,9 +7,9 @@
 use std::collections::VecDeque;
 use std::future::poll_fn;
 
+use super::buffered::BufferedStream;
 use super::connections::{Connections, Event, Push, Report};
 use super::fleet::Up;
-use super::pipe::Pipe;
 use super::remote::{Remote, RemoteCall, Side};
 use super::waiting::{Recipient, Scatter, Waiting};
 use crate::core::Trouble;
@@ -59,18 +59,23 @@ impl<T> Connections<T> {
             Report::Bulk {
                 address: remote.address,
                 generation: remote.generation,
-                pipe: opened.ok().map(|line| Box::new(line.into_pipe())),
+                stream: opened.ok().map(|line| Box::new(line.into_stream())),
             }
         });
     }
 
     /// A node's connection for large values was opened, or not: what waits for it is sent.
-    pub(super) fn bulk_opened(&mut self, address: &str, generation: u64, pipe: Option<Box<Pipe>>) {
+    pub(super) fn bulk_opened(
+        &mut self,
+        address: &str,
+        generation: u64,
+        stream: Option<Box<BufferedStream>>,
+    ) {
         let now = self.clock.now();
         let Some(up) = self.fleet.up_of(address, generation) else {
             return;
         };
-        let queue = up.bulk.opened(pipe.map(|pipe| *pipe), now);
+        let queue = up.bulk.opened(stream.map(|stream| *stream), now);
         let lost: Vec<T> = queue.into_iter().filter_map(|it| up.send(it)).collect();
         for tag in lost {
             self.lose(Some(tag));
@@ -86,11 +91,11 @@ impl<T> Connections<T> {
         else {
             return;
         };
-        let pipe = match remote_call.side {
-            Side::Commands => &mut up.commands.pipe,
+        let stream = match remote_call.side {
+            Side::Commands => &mut up.commands.stream,
             Side::Pushes => &mut up.pushes,
         };
-        let Some(out) = pipe.output() else { return };
+        let Some(out) = stream.output() else { return };
         out.extend_from_slice(&remote_call.packed);
         match remote_call.side {
             Side::Pushes => up.confirming.push_back((remote_call.reply, now)),
@@ -148,7 +153,7 @@ impl<T> Connections<T> {
                     });
                 }
             });
-            let ended = up.commands.pipe.has_ended() || up.pushes.has_ended();
+            let ended = up.commands.stream.has_ended() || up.pushes.has_ended();
             match (replies, pushes) {
                 (Ok(false), Ok(false)) if !ended => {}
                 (Ok(more_replies), Ok(more_pushes)) if more_replies || more_pushes => {

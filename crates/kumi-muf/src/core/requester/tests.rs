@@ -223,6 +223,20 @@ fn a_request_that_is_gone_is_written_again_with_a_mark_that_it_may_have_run() {
     assert!(is_request(&commands[1]), "{commands:?}");
 }
 
+/// The server's clock and the requester's differ by the way of REQ to the server: REQ may be gone a little before its end is
+/// looked for. Watchers would see a request after the end of the same request.
+#[test]
+fn a_request_that_is_about_to_end_is_not_written_again() {
+    let mut calling = Calling::new(3_005);
+    for there in [true, false] {
+        assert!(!calling.look(None, there));
+    }
+    assert_eq!(calling.now, Time(3_001));
+    assert!(calling.sent.is_empty(), "{:?}", calling.sent);
+    assert!(calling.look(None, false));
+    assert_eq!(calling.ended, Some(Err(CallError::NoResponder)));
+}
+
 /// For which everything over four bytes is large.
 fn few() -> Settings {
     Settings {

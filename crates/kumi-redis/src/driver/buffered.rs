@@ -1,6 +1,6 @@
 //! One connection without a task of its own: bytes that are to go out, bytes that came in, moved when it is polled.
 //!
-//! The owner of a pipe appends all it has to send and polls once: one write sends it, and one read brings all that has
+//! The owner of a buffered stream appends all it has to send and polls once: one write sends it, and one read brings all that has
 //! arrived. No channel and no task stand between the owner and its sockets. What the bytes mean is not known here.
 
 use std::future::poll_fn;
@@ -27,7 +27,7 @@ const OUTPUT_LIMIT: usize = 256 * 1024 * 1024;
 const OUTPUT_KEPT: usize = 256 * 1024;
 
 /// A connection and its two buffers.
-pub(super) struct Pipe {
+pub(super) struct BufferedStream {
     stream: Stream,
     output: Vec<u8>,
     written: usize,
@@ -43,7 +43,7 @@ pub(super) struct Pipe {
     error: Option<io::Error>,
 }
 
-impl Pipe {
+impl BufferedStream {
     pub(super) fn new(stream: Stream) -> Self {
         Self {
             stream,
@@ -165,39 +165,46 @@ impl Pipe {
     }
 }
 
-/// A pipe that one task has for itself: it asks and waits. A new connection is one until it is set up.
+/// A stream that one task has for itself: it asks and waits. A new connection is one until it is set up.
 pub(super) struct Line {
-    pipe: Pipe,
-    patience: Duration,
+    stream: BufferedStream,
+    response_timeout: Duration,
 }
 
 impl Line {
-    /// `patience` is for each answer.
-    pub(super) fn new(stream: Stream, patience: Duration) -> Self {
-        let pipe = Pipe::new(stream);
-        Self { pipe, patience }
+    /// `response_timeout` is for each reply.
+    pub(super) fn new(stream: Stream, response_timeout: Duration) -> Self {
+        let stream = BufferedStream::new(stream);
+        Self {
+            stream,
+            response_timeout,
+        }
     }
 
     /// The connection as its owner polls it, with what is still unread.
-    pub(super) fn into_pipe(self) -> Pipe {
-        self.pipe
+    pub(super) fn into_stream(self) -> BufferedStream {
+        self.stream
     }
 
     /// The next thing that is said: a reply, or the payload of a push.
     async fn said(&mut self) -> RedisResult<Result<Value, Vec<u8>>> {
         loop {
-            if let Some((said, length)) = wire::said(self.pipe.unread()).map_err(|_| broken())? {
+            if let Some((said, length)) = wire::said(self.stream.unread()).map_err(|_| broken())? {
                 let said = match said {
                     Said::Reply(value) => Ok(value),
                     Said::Message { payload, .. } => Err(payload.to_vec()),
                 };
-                self.pipe.consume(length);
+                self.stream.consume(length);
                 return Ok(said);
             }
-            if self.pipe.has_ended() {
-                return Err(self.pipe.error.take().map_or_else(broken, RedisError::from));
+            if self.stream.has_ended() {
+                return Err(self
+                    .stream
+                    .error
+                    .take()
+                    .map_or_else(broken, RedisError::from));
             }
-            poll_fn(|cx| self.pipe.poll(cx)).await;
+            poll_fn(|cx| self.stream.poll(cx)).await;
         }
     }
 
@@ -221,9 +228,9 @@ impl Exchange for Line {
     /// Pushes that come in between are dropped: a caller that subscribes looks for what it missed once it is subscribed to
     /// everything.
     async fn exchange(&mut self, packed: Vec<u8>, count: usize) -> RedisResult<Vec<Value>> {
-        let output = self.pipe.output().ok_or_else(broken)?;
+        let output = self.stream.output().ok_or_else(broken)?;
         output.extend_from_slice(&packed);
-        let patience = self.patience;
+        let limit = self.response_timeout;
         let exchange = async {
             let mut replies = Vec::with_capacity(count);
             while replies.len() < count {
@@ -231,7 +238,7 @@ impl Exchange for Line {
             }
             Ok(replies)
         };
-        match timeout(patience, exchange).await {
+        match timeout(limit, exchange).await {
             Ok(replies) => replies,
             Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
         }
@@ -245,18 +252,22 @@ mod tests {
 
     use super::*;
 
-    fn pair() -> (Pipe, UnixStream) {
+    fn pair() -> (BufferedStream, UnixStream) {
         let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
-        (Pipe::new(Box::new(ours)), theirs)
+        (BufferedStream::new(Box::new(ours)), theirs)
     }
 
     #[tokio::test]
     async fn all_that_was_appended_goes_out_in_one_write() {
-        let (mut pipe, mut server) = pair();
+        let (mut stream, mut server) = pair();
         for part in ["one ", "two ", "three"] {
-            pipe.output().expect("room").extend(part.bytes());
+            stream.output().expect("room").extend(part.bytes());
         }
-        assert!(poll_fn(|cx| Poll::Ready(pipe.poll(cx))).await.is_pending());
+        assert!(
+            poll_fn(|cx| Poll::Ready(stream.poll(cx)))
+                .await
+                .is_pending()
+        );
         let mut bytes = [0; 64];
         let count = server.read(&mut bytes).await.expect("a read");
         assert_eq!(&bytes[..count], b"one two three");
@@ -264,20 +275,20 @@ mod tests {
 
     #[tokio::test]
     async fn a_reply_larger_than_the_buffer_arrives_whole() {
-        let (mut pipe, mut server) = pair();
+        let (mut stream, mut server) = pair();
         let sent: Vec<u8> = (0..5 * READ_LEN).map(|at| at as u8).collect();
         let writing = async { server.write_all(&sent).await.expect("a write") };
         let reading = async {
-            while pipe.unread().len() < sent.len() {
-                poll_fn(|cx| pipe.poll(cx)).await;
+            while stream.unread().len() < sent.len() {
+                poll_fn(|cx| stream.poll(cx)).await;
             }
         };
         tokio::join!(writing, reading);
-        assert!(pipe.unread() == sent);
-        pipe.consume(sent.len());
+        assert!(stream.unread() == sent);
+        stream.consume(sent.len());
         drop(server);
-        poll_fn(|cx| pipe.poll(cx)).await;
-        assert!(pipe.has_ended());
-        assert_eq!(pipe.input.len(), READ_LEN);
+        poll_fn(|cx| stream.poll(cx)).await;
+        assert!(stream.has_ended());
+        assert_eq!(stream.input.len(), READ_LEN);
     }
 }
