@@ -1,5 +1,6 @@
 //! Sizes and names, checked before a queue sees them: the same limits and the same errors on every queue.
 
+pub(crate) use crate::core::cut;
 use crate::core::{ENQUEUE_LIMIT, NewTask, Retention, Settings, TURN_LIMIT};
 use crate::error::QueueError;
 use crate::queue::{Ask, Finish, Outcome, Schedule};
@@ -150,16 +151,6 @@ fn at_most(what: &'static str, count: usize, limit: usize) -> Result<(), QueueEr
         true => Ok(()),
         false => Err(QueueError::TooMany { what, limit }),
     }
-}
-
-/// The text's beginning, of at most `limit` bytes.
-pub(crate) fn cut(mut text: String, limit: usize) -> String {
-    if text.len() > limit {
-        let is_boundary = |at: &usize| text.is_char_boundary(*at);
-        let end = (0..=limit).rev().find(is_boundary).unwrap_or(0);
-        text.truncate(end);
-    }
-    text
 }
 
 #[cfg(test)]

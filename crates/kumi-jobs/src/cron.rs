@@ -32,6 +32,15 @@ const LOOK: Duration = Duration::from_secs(20);
 /// How far ahead a slot is searched.
 const YEARS: i16 = 5;
 
+impl Schedule {
+    /// The first slot after a moment; None if the expression or the zone is not valid, or names no such slot.
+    #[must_use]
+    pub fn next_slot(&self, after: Timestamp) -> Option<Timestamp> {
+        let cron = Cron::parse(&self.expression, &self.zone);
+        cron.ok()?.after(after)
+    }
+}
+
 /// A parsed expression in its zone.
 #[derive(Debug, Clone)]
 pub(crate) struct Cron {

@@ -1,6 +1,6 @@
 //! What can go wrong between a program and a queue.
 
-use crate::core::{Owner, TaskId, TaskState};
+use crate::core::{Owner, Refusal, TaskId, TaskState};
 
 /// A call to a queue that failed.
 #[derive(Debug, thiserror::Error)]
@@ -80,6 +80,17 @@ impl QueueError {
                     || error.detail().is_some_and(is_denied_in_script)
             }
             _ => false,
+        }
+    }
+}
+
+impl From<Refusal> for QueueError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::TooLarge { what, size, limit } => Self::TooLarge { what, size, limit },
+            Refusal::TooMany { what, limit } => Self::TooMany { what, limit },
+            Refusal::Invalid(text) => Self::Invalid(text),
+            Refusal::OwnerReleased(owner) => Self::OwnerReleased(owner),
         }
     }
 }

@@ -2,12 +2,11 @@
 
 use crate::check;
 use crate::core::{
-    Backoff, ENQUEUE_LIMIT, NewTask, Priority, Serial, Settings, TaskEnvelope, TaskId, TaskRecord,
-    TaskState, Timestamp, Unique,
+    Backoff, ENQUEUE_LIMIT, Filter, ID_PAGE_LIMIT, NewTask, PAGE_LIMIT, Page, Paging, Priority,
+    Serial, Settings, TaskEnvelope, TaskId, TaskRecord, TaskState, Timestamp, Unique,
 };
 use crate::cron::{self, Cron};
 use crate::error::{QueueError, ResultError};
-use crate::listing::{Filter, ID_PAGE_LIMIT, PAGE_LIMIT, Page, Paging};
 use crate::memory::InMemoryQueue;
 use crate::queue::{Cancel, Counts, Enqueued, Queue, Reply, Requeued, Schedule};
 use crate::random;

@@ -35,9 +35,9 @@ pub mod conformance;
 mod context;
 mod core;
 mod cron;
+mod drawn;
 mod error;
 mod jobs;
-mod listing;
 mod lost;
 mod memory;
 mod queue;
@@ -45,33 +45,30 @@ mod random;
 mod redis;
 mod registry;
 mod schedules;
+mod stopping;
 mod task;
 mod worker;
 
 pub use check::SCHEDULES_LIMIT;
 pub use context::Context;
 pub use core::{
-    Backoff, DEFAULT_MAX_ATTEMPTS, ENQUEUE_LIMIT, Exponential, Fixed, JSON, MAX_GIVEN_BACK,
-    NewTask, Owner, ParseIdError, Priority, Progress, Retention, RetryPolicy, Serial, Settings,
-    TURN_LIMIT, TaskEnvelope, TaskId, TaskRecord, TaskState, Timestamp, Token, Unique, transition,
+    Ask, Backoff, Cancel, Claim, Counts, Cursor, DEFAULT_MAX_ATTEMPTS, ENQUEUE_LIMIT, Enqueued,
+    Exponential, Filter, Finish, Finished, Fixed, Forgotten, Gone, Holding, ID_PAGE_LIMIT, IdPage,
+    IdPrefix, JSON, LEASE, Lease, MAX_GIVEN_BACK, NewTask, Order, Outcome, Owner, PAGE_LIMIT, Page,
+    Paging, ParseIdError, Priority, Progress, RENEWAL, Released, Requeued, Retention, RetryPolicy,
+    Room, SEARCH_LIMIT_BYTES, Schedule, Serial, Settings, Signal, TURN_LIMIT, TaskEnvelope,
+    TaskEvent, TaskId, TaskRecord, TaskState, Timestamp, Token, Turn, Unique, transition,
 };
 pub use error::{QueueError, ResultError};
 pub use jobs::{Enqueue, Handle, IntoTask, Jobs};
-pub use listing::{
-    Cursor, Filter, Forgotten, Holding, ID_PAGE_LIMIT, IdPage, IdPrefix, Order, PAGE_LIMIT, Page,
-    Paging, SEARCH_LIMIT_BYTES,
-};
 pub use memory::InMemoryQueue;
-pub use queue::{
-    Ask, Cancel, Claim, Counts, Enqueued, Events, Finish, Finished, Gone, Lease, Notice, Outcome,
-    Queue, Released, Reply, Requeued, Room, Schedule, Signal, TaskEvent, Turn,
-};
+pub use queue::{Events, Notice, Queue, Reply};
 pub use redis::{FORMAT, RedisOptions, RedisQueue, queue_names};
 pub use registry::{DuplicateType, Execution, Registry, TaskHandler};
 pub use schedules::Schedules;
 pub use task::{Options, Task, TaskError};
 pub use tokio_util::sync::CancellationToken;
-pub use worker::{LEASE, RENEWAL, Worker, WorkerError};
+pub use worker::{Worker, WorkerError};
 
 /// The Rust of the user's guide, compiled.
 #[cfg(doctest)]

@@ -1,19 +1,6 @@
-//! Tasks that a worker lost, by the end of its lease or a release: no worker reports on them, so the queue logs what
-//! became of them.
+//! The log of tasks that a worker lost: no worker reports on them, so the queue logs what became of them.
 
-use crate::core::{TaskId, TaskState, Timestamp, reap_delay};
-
-/// A task that a worker lost.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Lost {
-    pub(crate) id: TaskId,
-    /// Its state now.
-    pub(crate) state: TaskState,
-    pub(crate) attempts: u32,
-    /// While RetryScheduled.
-    pub(crate) next_run_at: Timestamp,
-    pub(crate) error: String,
-}
+use crate::core::{Lost, TaskState, reap_delay};
 
 impl Lost {
     /// Logs it in the words of a failed run.

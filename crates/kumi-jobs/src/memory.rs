@@ -5,11 +5,10 @@
 
 use crate::check;
 use crate::core::{
-    Effects, Machine, NewTask, Owner, Progress, Retention, Settings, TaskId, TaskRecord, Timestamp,
+    Effects, Filter, Holding, Lost, Machine, NewTask, Owner, Page, Paging, Progress, Retention,
+    Settings, TaskId, TaskRecord, Timestamp,
 };
 use crate::error::QueueError;
-use crate::listing::{Filter, Holding, Page, Paging};
-use crate::lost::Lost;
 use crate::queue::{
     Ask, Cancel, Claim, Counts, Enqueued, Events, Finish, Gone, Lease, Notice, Queue, Released,
     Reply, Requeued, Schedule, Signal, Turn,
@@ -242,26 +241,26 @@ impl Queue for InMemoryQueue {
     fn enqueue(&self, tasks: Vec<NewTask>) -> Reply<'_, Vec<Enqueued>> {
         self.call(|machine, now| {
             check::tasks(&tasks, machine.settings())?;
-            machine.enqueue(now, tasks)
+            Ok(machine.enqueue(now, tasks)?)
         })
     }
 
     fn turn(&self, reports: Vec<Finish>, ask: Ask) -> Reply<'_, Turn> {
         self.call(|machine, now| {
             check::turn(&reports, &ask)?;
-            machine.turn(now, reports, &ask)
+            Ok(machine.turn(now, reports, &ask)?)
         })
     }
 
     fn heartbeat<'a>(&'a self, owner: &'a Owner, lease: Duration) -> Reply<'a, Lease> {
         self.call(|machine, now| {
             check::lease(lease)?;
-            machine.heartbeat(now, owner, lease)
+            Ok(machine.heartbeat(now, owner, lease)?)
         })
     }
 
     fn running<'a>(&'a self, owner: &'a Owner) -> Reply<'a, Vec<Claim>> {
-        self.call(|machine, _| machine.running(owner))
+        self.call(|machine, _| Ok(machine.running(owner)?))
     }
 
     fn release_owner<'a>(&'a self, gone: &'a Gone, silent_for: Duration) -> Reply<'a, Released> {
@@ -279,7 +278,7 @@ impl Queue for InMemoryQueue {
     fn save_step<'a>(&'a self, claim: &'a Claim, name: &'a str, value: Bytes) -> Reply<'a, bool> {
         self.call(|machine, _| {
             check::step(name, &value, machine.settings())?;
-            machine.save_step(claim.id, claim.token, name, value)
+            Ok(machine.save_step(claim.id, claim.token, name, value)?)
         })
     }
 
@@ -300,7 +299,7 @@ impl Queue for InMemoryQueue {
     }
 
     fn list<'a>(&'a self, filter: &'a Filter, paging: &'a Paging) -> Reply<'a, Page> {
-        self.call(|machine, _| machine.list(filter, paging))
+        self.call(|machine, _| Ok(machine.list(filter, paging)?))
     }
 
     fn owners(&self) -> Reply<'_, Vec<Holding>> {
@@ -452,7 +451,7 @@ impl Queue for InMemoryQueue {
     ) -> Reply<'a, bool> {
         self.call(|machine, now| {
             check::tasks(task.as_slice(), machine.settings())?;
-            machine.fire(now, name, last, slot, task)
+            Ok(machine.fire(now, name, last, slot, task)?)
         })
     }
 }

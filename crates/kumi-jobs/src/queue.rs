@@ -5,12 +5,15 @@
 //! `RedisQueue` implement it, and the `conformance` feature has the tests that any other
 //! implementation should pass.
 
+pub(crate) use crate::core::{
+    Ask, Cancel, Claim, Counts, Enqueued, Finish, Finished, Gone, Lease, Outcome, Released,
+    Requeued, Room, Schedule, Signal, TaskEvent, Turn,
+};
 use crate::core::{
-    Backoff, NewTask, Owner, Priority, Progress, Retention, Settings, TaskEnvelope, TaskId,
-    TaskRecord, TaskState, Timestamp, Token,
+    Cursor, Filter, Forgotten, Holding, ID_PAGE_LIMIT, IdPage, NewTask, Owner, Page, Paging,
+    Progress, Retention, Settings, TaskId, TaskRecord, Timestamp,
 };
 use crate::error::QueueError;
-use crate::listing::{Cursor, Filter, Forgotten, Holding, ID_PAGE_LIMIT, IdPage, Page, Paging};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
@@ -19,290 +22,6 @@ use std::time::Duration;
 
 /// The future of a queue's call. Dropping it may leave the call done or not done, never half done.
 pub type Reply<'a, T> = BoxFuture<'a, Result<T, QueueError>>;
-
-/// Room for one type in a worker.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Room {
-    /// A type that the worker has a handler for.
-    pub task_type: Arc<str>,
-    /// How many tasks of it the worker would start now.
-    pub room: usize,
-}
-
-/// A worker's wish for tasks.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ask {
-    /// The worker.
-    pub owner: Owner,
-    /// A random number, drawn anew for each ask, which becomes part of the tokens of its claims.
-    pub nonce: u64,
-    /// How long its claims hold without a renewal.
-    pub lease: Duration,
-    /// What it can run. Types that come first are tried first within a priority, so a worker rotates them.
-    pub types: Vec<Room>,
-    /// How many tasks it would start now, of all types.
-    pub max: usize,
-}
-
-/// A task that a worker holds.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Claim {
-    /// The task.
-    pub id: TaskId,
-    /// The task as data.
-    pub envelope: TaskEnvelope,
-    /// The right to report on this run.
-    pub token: Token,
-    /// The worker.
-    pub owner: Owner,
-    /// The number of this attempt, 1 for the first.
-    pub attempt: u32,
-    /// The number of this run; more than `attempt` after a snooze or a shutdown.
-    pub runs: u32,
-    /// The attempt with this number is the last.
-    pub max_attempts: u32,
-    /// When the task was enqueued.
-    pub created_at: Timestamp,
-    /// The producer's trace context.
-    pub trace: Option<Arc<str>>,
-    /// The producer's back-off, instead of that of the handler.
-    pub backoff: Option<Backoff>,
-    /// Whether the run is to be cancelled; false in the reply to a turn.
-    pub cancel_requested: bool,
-}
-
-/// How a run ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Outcome {
-    /// The handler returned a result; None if it is not to be kept.
-    Succeeded(Option<Bytes>),
-    /// The handler failed. It is retried after the delay if attempts are left, or never if there is no delay.
-    Failed {
-        /// What went wrong.
-        error: String,
-        /// The delay before the next attempt.
-        retry_after: Option<Duration>,
-    },
-    /// The handler wants to run later. The attempt is given back.
-    Snoozed(Duration),
-    /// The worker shuts down. The attempt is given back and the task waits at the head of its line.
-    GivenBack,
-    /// The handler ended because it was cancelled.
-    Cancelled,
-}
-
-/// The report on one run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finish {
-    /// The task.
-    pub id: TaskId,
-    /// The claim's token.
-    pub token: Token,
-    /// The claim's owner.
-    pub owner: Owner,
-    /// How the run ended.
-    pub outcome: Outcome,
-}
-
-impl Finish {
-    /// The report on a claim.
-    #[must_use]
-    pub fn new(claim: &Claim, outcome: Outcome) -> Self {
-        Self {
-            id: claim.id,
-            token: claim.token,
-            owner: claim.owner.clone(),
-            outcome,
-        }
-    }
-}
-
-/// What became of a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Finished {
-    /// The task moved to this state.
-    Applied(TaskState),
-    /// The same report was applied before; its reply was lost.
-    AlreadyApplied,
-    /// The token is not the task's current one. Nothing changed.
-    Refused,
-    /// There is no such task; it may have been purged after an earlier report.
-    Unknown,
-}
-
-/// What a turn did.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Turn {
-    /// What became of each report, in order.
-    pub finished: Vec<Finished>,
-    /// Tasks for the worker.
-    pub claims: Vec<Claim>,
-    /// The queue's clock.
-    pub now: Timestamp,
-    /// When something is next due: a delayed task, a retry, or the end of a lease.
-    pub next_due: Option<Timestamp>,
-    /// Whether tasks for which there was room were left in line, or more tasks are due than one turn moves.
-    pub more: bool,
-    /// Whether the queue is paused.
-    pub paused: bool,
-    /// How many tasks the worker holds after this turn. More than it knows of are claims whose reply it did not get.
-    pub held: usize,
-}
-
-/// What became of an enqueue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Enqueued {
-    /// The task is new and in this state.
-    New(TaskId, TaskState),
-    /// A task with this id was enqueued before; nothing changed.
-    Exists(TaskId),
-    /// This task holds the unique key; nothing changed.
-    Duplicate(TaskId),
-}
-
-impl Enqueued {
-    /// The task to wait for.
-    #[must_use]
-    pub fn id(self) -> TaskId {
-        match self {
-            Self::New(id, _) | Self::Exists(id) | Self::Duplicate(id) => id,
-        }
-    }
-}
-
-/// What became of a cancel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Cancel {
-    /// It waited and is Cancelled now.
-    Cancelled,
-    /// It runs; its worker was asked to stop it.
-    Requested,
-    /// It was already done.
-    AlreadyDone(TaskState),
-    /// There is no such task.
-    Unknown,
-}
-
-/// What became of a requeue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Requeued {
-    /// It waits again, with all its attempts.
-    Applied(TaskState),
-    /// It is not Dead.
-    NotDead(TaskState),
-    /// This task holds its unique key.
-    Taken(TaskId),
-    /// There is no such task.
-    Unknown,
-}
-
-/// What became of a release.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Released {
-    /// So many tasks were given back.
-    Tasks(usize),
-    /// The owner renewed its lease recently, or could not; nothing changed.
-    Alive,
-}
-
-/// The owners whose tasks are released.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Gone {
-    /// This life of this name.
-    Life(Owner),
-    /// All lives of this name before this one.
-    Before(Owner),
-}
-
-/// Whether an owner still has its lease.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Lease {
-    /// It was renewed, over so many tasks.
-    Renewed(usize),
-    /// The owner has no tasks in the queue: it finished them, or its lease ended and they were given back.
-    Lost,
-}
-
-/// Why a wait ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Signal {
-    /// There may be something to claim.
-    Ready,
-    /// This running task is to be cancelled.
-    Cancel(TaskId),
-    /// The owner asked for the wait to end.
-    Poke,
-}
-
-/// How many tasks of each type are in each state.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Counts {
-    /// Counts per type and state; zeros are left out.
-    pub by_type: BTreeMap<Arc<str>, BTreeMap<TaskState, u64>>,
-    /// Types for which a worker asked within the last minute.
-    pub served: Vec<Arc<str>>,
-    /// Whether claims are stopped.
-    pub paused: bool,
-}
-
-impl Counts {
-    /// How many tasks are in a state.
-    #[must_use]
-    pub fn of(&self, state: TaskState) -> u64 {
-        self.by_type
-            .values()
-            .filter_map(|states| states.get(&state))
-            .sum()
-    }
-
-    /// How many tasks there are.
-    #[must_use]
-    pub fn total(&self) -> u64 {
-        self.by_type.values().flat_map(BTreeMap::values).sum()
-    }
-
-    /// Types with unfinished tasks that no worker asked for within the last minute.
-    #[must_use]
-    pub fn unserved(&self) -> Vec<Arc<str>> {
-        let unfinished = |states: &BTreeMap<TaskState, u64>| {
-            states
-                .iter()
-                .any(|(state, count)| !state.is_terminal() && *count > 0)
-        };
-        self.by_type
-            .iter()
-            .filter(|(task_type, states)| unfinished(states) && !self.served.contains(task_type))
-            .map(|(task_type, _)| task_type.clone())
-            .collect()
-    }
-}
-
-/// One move of one task.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct TaskEvent {
-    /// The task.
-    pub id: TaskId,
-    /// Its type.
-    pub task_type: Arc<str>,
-    /// The state before; None if it was just enqueued.
-    pub from: Option<TaskState>,
-    /// The state after.
-    pub to: TaskState,
-    /// Its attempts after the move.
-    pub attempts: u32,
-    /// When it moved.
-    pub at: Timestamp,
-}
 
 /// What a subscription delivers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -343,34 +62,6 @@ impl futures_util::Stream for Events {
     }
 }
 
-/// A stored schedule.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Schedule {
-    /// Names the schedule within the queue.
-    pub name: String,
-    /// Five fields: minute, hour, day of month, month, day of week.
-    pub expression: String,
-    /// An IANA time zone, such as `Asia/Tokyo`.
-    pub zone: String,
-    /// What is enqueued.
-    pub envelope: TaskEnvelope,
-    /// The attempts of each task.
-    pub max_attempts: u32,
-    /// The priority of each task.
-    pub priority: Priority,
-    /// The last slot that was decided: its task was enqueued, or it was skipped.
-    pub last_slot: Timestamp,
-}
-
-impl Schedule {
-    /// The first slot after a moment; None if the expression or the zone is not valid, or names no such slot.
-    #[must_use]
-    pub fn next_slot(&self, after: Timestamp) -> Option<Timestamp> {
-        let cron = crate::cron::Cron::parse(&self.expression, &self.zone);
-        cron.ok()?.after(after)
-    }
-}
-
 /// A store of tasks. All methods may be called from many tasks at once.
 pub trait Queue: Send + Sync + 'static {
     /// Its name in the log; empty unless it has one.
@@ -403,7 +94,7 @@ pub trait Queue: Send + Sync + 'static {
             let ask = Ask {
                 owner: first.owner.clone(),
                 nonce: 0,
-                lease: crate::worker::LEASE,
+                lease: crate::core::LEASE,
                 types: Vec::new(),
                 max: 0,
             };
@@ -595,6 +286,7 @@ pub trait Queue: Send + Sync + 'static {
 mod tests {
     use super::*;
     use crate::InMemoryQueue;
+    use crate::core::{TaskEnvelope, TaskState};
     use futures_util::StreamExt;
 
     /// Through the stream only: `recv` is tested by the conformance suite.

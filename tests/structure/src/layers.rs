@@ -121,6 +121,12 @@ const LAYERS: &[Layers] = &[
         excepted: &[],
     },
     Layers {
+        package: "kumi-jobs",
+        layers: &[&["core"], &["drawn", "error", "random"]],
+        exempt: &[],
+        excepted: &[],
+    },
+    Layers {
         package: "kumi-kdl",
         layers: &[],
         exempt: &[],

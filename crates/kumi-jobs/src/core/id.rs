@@ -1,6 +1,6 @@
 //! The names of things in a queue: tasks, claims, owners, and points in time.
 
-use kumi_common::{InvalidName, InvalidNameAndLife, Life, Name, NameAndLife};
+use kumi_common::{InvalidNameAndLife, NameAndLife};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -38,7 +38,7 @@ const SHORT_VALUES: [u8; 256] = {
 };
 const NO_DIGIT: u8 = 0xff;
 
-const EXPECTED_NAME: &str =
+pub(crate) const EXPECTED_NAME: &str =
     "a worker's name (1 to 63 of a-z, 0-9, '.' and '-', the first a letter or a digit)";
 
 /// The id of a task: a UUIDv7, so ids sort by the millisecond in which they were made. Its text is 32 hex digits.
@@ -46,12 +46,6 @@ const EXPECTED_NAME: &str =
 pub struct TaskId(u128);
 
 impl TaskId {
-    /// A new id, from this machine's clock and the operating system's random numbers.
-    #[must_use]
-    pub fn random() -> Self {
-        Self::from_parts(Timestamp::of_this_machine(), crate::random::u128())
-    }
-
     /// The id for a moment and 74 random bits.
     #[must_use]
     pub fn from_parts(at: Timestamp, random: u128) -> Self {
@@ -167,23 +161,6 @@ impl FromStr for Token {
 pub struct Owner(NameAndLife);
 
 impl Owner {
-    /// The owner with this name that starts its life now.
-    ///
-    /// # Errors
-    /// If the name is not `[a-z0-9][a-z0-9.-]{0,62}`.
-    pub fn new(name: &str) -> Result<Self, ParseIdError> {
-        let name = Name::new(name).map_err(|InvalidName| ParseIdError::new(name, EXPECTED_NAME))?;
-        let life = Life::new(Timestamp::of_this_machine().as_ms(), crate::random::u64());
-        Ok(Self(name.with_life(life)))
-    }
-
-    /// An owner with a random name.
-    #[must_use]
-    pub fn random() -> Self {
-        Self::new(&format!("worker-{:012x}", crate::random::u64() >> 16))
-            .expect("the name holds only letters, digits and a hyphen")
-    }
-
     /// The part before `~`.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -246,14 +223,6 @@ impl Timestamp {
         Self(ms)
     }
 
-    /// This machine's clock, which is not the queue's.
-    pub(crate) fn of_this_machine() -> Self {
-        let since_epoch = std::time::SystemTime::now()
-            .duration_since(std::time::UNIX_EPOCH)
-            .unwrap_or_default();
-        Self(since_epoch.as_millis() as u64)
-    }
-
     /// Milliseconds since 1970.
     #[must_use]
     pub const fn as_ms(self) -> u64 {
@@ -277,6 +246,7 @@ impl Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kumi_common::Life;
 
     #[test]
     fn short_texts_are_read_back_and_sort_like_ids() {

@@ -308,3 +308,13 @@ pub struct TaskRecord {
     /// The producer's back-off.
     pub backoff: Option<Backoff>,
 }
+
+/// The text's beginning, of at most `limit` bytes.
+pub(crate) fn cut(mut text: String, limit: usize) -> String {
+    if text.len() > limit {
+        let is_boundary = |at: &usize| text.is_char_boundary(*at);
+        let end = (0..=limit).rev().find(is_boundary).unwrap_or(0);
+        text.truncate(end);
+    }
+    text
+}

@@ -49,16 +49,6 @@ impl Exponential {
     }
 }
 
-impl RetryPolicy for Exponential {
-    fn delay(&self, attempt: u32, _error: &str) -> Option<Duration> {
-        let bound = self.bound(attempt);
-        Some(match self.jitter {
-            true => bound.mul_f64(0.5 + crate::random::unit() / 2.0),
-            false => bound,
-        })
-    }
-}
-
 /// The same delay after every failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fixed(pub Duration);

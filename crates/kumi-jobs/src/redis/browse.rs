@@ -3,12 +3,11 @@
 use super::codec::{self, text};
 use super::link::Repeat;
 use super::{RedisQueue, script};
-use crate::core::{TURN_LIMIT, TaskId};
-use crate::error::QueueError;
-use crate::listing::{
+use crate::core::{
     Cursor, Filter, Forgotten, Holding, ID_PAGE_LIMIT, IdPage, IdPrefix, LOOK_LIMIT, Order,
-    PAGE_LIMIT, Page, Paging,
+    PAGE_LIMIT, Page, Paging, TURN_LIMIT, TaskId,
 };
+use crate::error::QueueError;
 use crate::queue::Cancel;
 use ::redis::Value;
 
@@ -123,7 +122,7 @@ impl RedisQueue {
         let done = self.shared.run(&script::BROWSE, args, Repeat::Yes).await;
         match (done, after) {
             (Err(QueueError::Server(error)), Some(cursor)) if error.code() == Some("CURSOR") => {
-                Err(cursor.refused())
+                Err(cursor.refused().into())
             }
             (done, _) => codec::browsed(done?),
         }

@@ -1,12 +1,10 @@
 //! Arguments for the scripts, and what their replies mean.
 
 use crate::core::{
-    Backoff, JSON, NewTask, Owner, Priority, Progress, Retention, Serial, Settings, TaskEnvelope,
-    TaskId, TaskRecord, TaskState, Timestamp, Unique,
+    Backoff, Cursor, Holding, JSON, Lost, NewTask, Owner, Priority, Progress, Retention, Serial,
+    Settings, TaskEnvelope, TaskId, TaskRecord, TaskState, Timestamp, Unique,
 };
 use crate::error::QueueError;
-use crate::listing::{Cursor, Holding};
-use crate::lost::Lost;
 use crate::queue::{
     Ask, Cancel, Claim, Counts, Enqueued, Finish, Finished, Outcome, Requeued, Room, Turn,
 };

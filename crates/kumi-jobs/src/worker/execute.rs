@@ -2,59 +2,29 @@
 
 use crate::check::DURATION_LIMIT;
 use crate::context::Context;
-use crate::core::{Owner, RetryPolicy, TaskId, Token};
+use crate::core::worker::Stop;
+use crate::core::{RetryPolicy, TaskId, Token};
 use crate::jobs::TRACE;
 use crate::queue::{Claim, Finish, Outcome, Queue};
 use crate::registry::{Execution, Registered, TaskHandler};
+use crate::stopping::{Stoppable, Stopping};
 use crate::task::{Options, TaskError};
 use futures_util::FutureExt;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
-use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
-
-/// Why a run is stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stop {
-    /// The task was cancelled.
-    Cancelled,
-    /// The worker shuts down.
-    Shutdown,
-    /// The lease ran out.
-    LeaseLost,
-}
 
 /// A run in progress, as its worker holds it.
 pub(super) struct Running {
     pub(super) token: Token,
-    pub(super) attempt: u32,
     pub(super) task_type: Arc<str>,
     stop: Arc<dyn Stoppable>,
     abort: AbortHandle,
-}
-
-/// Cancels a run. Most runs never ask for it, so the token is made when it is first needed.
-#[derive(Default)]
-pub(crate) struct Stopping {
-    token: OnceLock<CancellationToken>,
-    /// The first reason counts.
-    reason: OnceLock<Stop>,
-}
-
-/// What holds a run's `Stopping`.
-pub(crate) trait Stoppable: Send + Sync {
-    fn stopping(&self) -> &Stopping;
-}
-
-impl Stopping {
-    pub(crate) fn token(&self) -> &CancellationToken {
-        self.token.get_or_init(CancellationToken::new)
-    }
 }
 
 /// A run that is about to begin.
@@ -119,7 +89,7 @@ impl<S: Send + Sync + 'static> Beginning<S> {
     /// Goes on in a task of its own. The report arrives in `reports`, unless the run is aborted.
     pub(super) fn start(self, reports: &mpsc::UnboundedSender<Finish>) -> Running {
         let claim = self.context.claim();
-        let (token, attempt) = (claim.token, claim.attempt);
+        let token = claim.token;
         let task_type = claim.envelope.task_type.clone();
         let (stop, reports) = (self.context.stoppable(), reports.clone());
         let task = tokio::spawn(async move {
@@ -128,7 +98,6 @@ impl<S: Send + Sync + 'static> Beginning<S> {
         });
         Running {
             token,
-            attempt,
             task_type,
             stop,
             abort: task.abort_handle(),
@@ -158,7 +127,7 @@ impl<S: Send + Sync + 'static> Beginning<S> {
 
     fn report(&self, ended: Ended<Result<bytes::Bytes, TaskError>>) -> Finish {
         let claim = self.context.claim();
-        let reason = self.context.stopping().reason.get();
+        let reason = self.context.stopping().reason();
         let outcome = outcome(ended, &self.options, claim, reason);
         Finish::new(claim, outcome)
     }
@@ -167,24 +136,7 @@ impl<S: Send + Sync + 'static> Beginning<S> {
 impl Running {
     /// Tells the handler to stop.
     pub(super) fn stop(&self, reason: Stop) {
-        // A second reason changes nothing.
-        let _ = self.stop.stopping().reason.set(reason);
-        self.stop.stopping().token().cancel();
-    }
-
-    /// Whether a stop was requested.
-    pub(super) fn is_stopping(&self) -> bool {
-        self.stop.stopping().reason.get().is_some()
-    }
-
-    /// The report on a run that was aborted.
-    pub(super) fn given_back(&self, id: TaskId, owner: &Owner) -> Finish {
-        Finish {
-            id,
-            token: self.token,
-            owner: owner.clone(),
-            outcome: Outcome::GivenBack,
-        }
+        self.stop.stopping().stop(reason);
     }
 
     /// Drops the handler's future. No report arrives.

@@ -1,5 +1,8 @@
 //! The worker on a memory queue, in virtual time.
 
+mod ahead;
+mod leases;
+
 use super::logged::Log;
 use super::probe::{Late, Probe};
 use crate::{
@@ -318,7 +321,7 @@ async fn what_becomes_of_tasks_that_a_worker_lost_is_logged() {
         for _ in 0..20 {
             tokio::time::advance(Duration::from_secs(1)).await;
             let other = Owner::random();
-            queue.heartbeat(&other, super::LEASE).await.unwrap();
+            queue.heartbeat(&other, crate::LEASE).await.unwrap();
         }
         claims[0].owner.clone()
     };
@@ -749,12 +752,12 @@ async fn a_worker_notices_that_a_part_of_its_tasks_was_given_to_others() {
         for _ in 0..6 {
             clock.fetch_add(3_000, Ordering::SeqCst);
             queue
-                .heartbeat(&Owner::random(), super::LEASE)
+                .heartbeat(&Owner::random(), crate::LEASE)
                 .await
                 .unwrap();
         }
         assert_eq!(queue.reap().await.unwrap(), crate::TURN_LIMIT);
-        let renewed = queue.heartbeat(&owner, super::LEASE).await.unwrap();
+        let renewed = queue.heartbeat(&owner, crate::LEASE).await.unwrap();
         assert_eq!(renewed, crate::Lease::Renewed(10));
         // Those handlers end, and no others.
         tokio::time::sleep(Duration::from_secs(30)).await;
@@ -787,35 +790,4 @@ async fn the_back_off_of_a_task_comes_before_that_of_its_type() {
     // Four delays of 500 to 1,000 s each.
     let took = begun.elapsed().as_secs();
     assert!((2_000..=4_010).contains(&took), "{took}");
-}
-
-/// The queue has given all tasks of the worker to others, while the worker believed that it had its lease.
-#[tokio::test(start_paused = true)]
-async fn a_lost_lease_is_logged_once_for_each_task() {
-    let clock = Arc::new(AtomicU64::new(1_700_000_000_000));
-    let settings = crate::Settings::default();
-    let queue = crate::InMemoryQueue::with_virtual_clock(settings, clock.clone());
-    let jobs = Jobs::with_queue(Arc::new(queue.clone()));
-    let app = Arc::<App>::default();
-    jobs.enqueue(Sample("obey".into())).await.unwrap();
-    let stop = async {
-        app.started.notified().await;
-        for _ in 0..6 {
-            clock.fetch_add(3_000, Ordering::SeqCst);
-            let other = Owner::random();
-            queue.heartbeat(&other, super::LEASE).await.unwrap();
-        }
-        assert_eq!(queue.reap().await.unwrap(), 1);
-        tokio::time::sleep(Duration::from_secs(4)).await;
-        assert_eq!(app.ended.load(Ordering::SeqCst), 1);
-    };
-    let worker = Worker::new(&jobs, app.clone()).handle(sample);
-    let said = Log::of(worker.run_until(stop)).await;
-    let lost = "the lease was lost: the handler is cancelled and its report will be refused";
-    let lost = format!("{lost} attempt owner queue");
-    assert_eq!(
-        said.iter().filter(|line| **line == lost).count(),
-        1,
-        "{said:#?}"
-    );
 }

@@ -1,11 +1,12 @@
 //! What operators and programs ask of a queue beside work: status, counts, cancel, requeue, purge, schedules.
 
+use super::super::claim::Signal;
+use super::super::error::Refusal;
 use super::super::id::{TaskId, Timestamp};
 use super::super::record::{NewTask, TaskRecord, TaskState};
+use super::super::reply::{Cancel, Counts, Requeued, Schedule};
 use super::super::settings::TURN_LIMIT;
 use super::Machine;
-use crate::error::QueueError;
-use crate::queue::{Cancel, Counts, Requeued, Schedule, Signal};
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -237,7 +238,7 @@ impl Machine {
         last: Timestamp,
         slot: Timestamp,
         task: Option<NewTask>,
-    ) -> Result<bool, QueueError> {
+    ) -> Result<bool, Refusal> {
         let schedule = self.schedules.get(name);
         if schedule.is_none_or(|schedule| schedule.last_slot != last) {
             return Ok(false);

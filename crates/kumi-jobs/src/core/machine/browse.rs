@@ -1,18 +1,18 @@
 //! Listings of the machine's tasks, through its indexes: what `redis/lua/browse.lua` does, with the same cursors.
 
+use super::super::error::Refusal;
 use super::super::id::{TaskId, Timestamp};
-use super::super::record::{Priority, TaskState};
-use super::{Machine, Record};
-use crate::error::QueueError;
-use crate::listing::{
+use super::super::listing::{
     Cursor, Filter, Holding, LOOK_LIMIT, Order, PAGE_BYTES, PAGE_LIMIT, Page, Paging,
 };
+use super::super::record::{Priority, TaskState};
+use super::{Machine, Record};
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Bound::{Excluded, Unbounded};
 
 impl Machine {
     /// A part of a listing.
-    pub(crate) fn list(&self, filter: &Filter, paging: &Paging) -> Result<Page, QueueError> {
+    pub(crate) fn list(&self, filter: &Filter, paging: &Paging) -> Result<Page, Refusal> {
         filter.check()?;
         let after = match &paging.after {
             Some(cursor) => Some(cursor.decode().ok_or_else(|| cursor.refused())?),

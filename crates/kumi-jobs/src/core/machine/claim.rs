@@ -3,12 +3,12 @@
 //! The claim counter walks over `SLOTS`, in which the four priorities appear 8, 4, 2 and 1 times; a claim takes from the
 //! slot's priority, or from the most urgent one that has something. Within a priority the asked types take turns.
 
+use super::super::claim::{Ask, Claim, Finish, Room, Turn};
+use super::super::error::Refusal;
 use super::super::id::{TaskId, Timestamp, Token};
 use super::super::record::TaskState;
 use super::super::settings::{CLAIM_SHARE, SKIP_LIMIT, TURN_BUDGET, TURN_LIMIT};
 use super::{Holder, Machine};
-use crate::error::QueueError;
-use crate::queue::{Ask, Claim, Finish, Room, Turn};
 use std::collections::HashSet;
 
 /// Which priority is served first, by the claim counter modulo 15.
@@ -21,7 +21,7 @@ impl Machine {
         now: Timestamp,
         reports: Vec<Finish>,
         ask: &Ask,
-    ) -> Result<Turn, QueueError> {
+    ) -> Result<Turn, Refusal> {
         self.check_owner(&ask.owner)?;
         self.beat(now, true);
         // What claims may take of the budget stays theirs, however much is due.

@@ -1,11 +1,11 @@
 //! Enqueue, and what is due.
 
+use super::super::error::Refusal;
 use super::super::id::{TaskId, Timestamp};
 use super::super::record::{NewTask, TaskState};
+use super::super::reply::{Enqueued, TaskEvent};
 use super::super::settings::TURN_LIMIT;
 use super::{Machine, Record};
-use crate::error::QueueError;
-use crate::queue::{Enqueued, TaskEvent};
 use std::sync::Arc;
 
 impl Machine {
@@ -14,7 +14,7 @@ impl Machine {
         &mut self,
         now: Timestamp,
         tasks: Vec<NewTask>,
-    ) -> Result<Vec<Enqueued>, QueueError> {
+    ) -> Result<Vec<Enqueued>, Refusal> {
         let made = self.add(now, tasks)?;
         if made.iter().any(|made| matches!(made, Enqueued::New(..))) {
             self.beat(now, true);
@@ -27,9 +27,9 @@ impl Machine {
         &mut self,
         now: Timestamp,
         tasks: Vec<NewTask>,
-    ) -> Result<Vec<Enqueued>, QueueError> {
+    ) -> Result<Vec<Enqueued>, Refusal> {
         if self.records.len() + tasks.len() > self.settings.task_limit {
-            return Err(QueueError::TooMany {
+            return Err(Refusal::TooMany {
                 what: "tasks in the queue",
                 limit: self.settings.task_limit,
             });

@@ -1,11 +1,11 @@
 //! Reports: what becomes of a task after a run.
 
+use super::super::claim::{Finish, Finished, Outcome};
+use super::super::error::Refusal;
 use super::super::id::{TaskId, Timestamp, Token};
-use super::super::record::{NULL, Progress, TaskState};
+use super::super::record::{NULL, Progress, TaskState, cut};
 use super::super::settings::MAX_GIVEN_BACK;
 use super::{Machine, Record};
-use crate::error::QueueError;
-use crate::queue::{Finish, Finished, Outcome};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -108,7 +108,7 @@ impl Machine {
         token: Token,
         name: &str,
         value: Bytes,
-    ) -> Result<bool, QueueError> {
+    ) -> Result<bool, Refusal> {
         if self.held(id, token).is_none() {
             return Ok(false);
         }
@@ -120,13 +120,13 @@ impl Machine {
             .sum();
         let size = others + name.len() + value.len();
         if !steps.contains_key(name) && steps.len() >= self.settings.step_limit {
-            return Err(QueueError::TooMany {
+            return Err(Refusal::TooMany {
                 what: "steps of one task",
                 limit: self.settings.step_limit,
             });
         }
         if size > self.settings.steps_limit_bytes {
-            return Err(QueueError::TooLarge {
+            return Err(Refusal::TooLarge {
                 what: "the steps of one task",
                 size,
                 limit: self.settings.steps_limit_bytes,
@@ -169,7 +169,7 @@ impl Record {
                 Next::End(TaskState::Succeeded)
             }
             Outcome::Failed { error, retry_after } => {
-                self.rare().last_error = Some(crate::check::cut(error, error_limit));
+                self.rare().last_error = Some(cut(error, error_limit));
                 match retry_after {
                     Some(_) if self.cancel_requested => Next::End(TaskState::Cancelled),
                     Some(delay) if self.attempts < self.max_attempts => {

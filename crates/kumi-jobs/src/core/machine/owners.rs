@@ -1,20 +1,21 @@
 //! Leases: one per owner, over all it runs.
 
+use super::super::claim::{Claim, Lease};
+use super::super::error::Refusal;
 use super::super::id::{Owner, TaskId, Timestamp};
+use super::super::lost::Lost;
 use super::super::record::TaskState;
+use super::super::reply::{Gone, Released};
 use super::super::retry::reap_delay;
 use super::super::settings::{TURN_BUDGET, TURN_LIMIT};
 use super::Machine;
 use super::finish::Next;
-use crate::error::QueueError;
-use crate::lost::Lost;
-use crate::queue::{Claim, Gone, Lease, Released};
 use std::time::Duration;
 
 impl Machine {
-    pub(super) fn check_owner(&self, owner: &Owner) -> Result<(), QueueError> {
+    pub(super) fn check_owner(&self, owner: &Owner) -> Result<(), Refusal> {
         match self.released.holds(owner) {
-            true => Err(QueueError::OwnerReleased(owner.clone())),
+            true => Err(Refusal::OwnerReleased(owner.clone())),
             false => Ok(()),
         }
     }
@@ -24,7 +25,7 @@ impl Machine {
         now: Timestamp,
         owner: &Owner,
         lease: Duration,
-    ) -> Result<Lease, QueueError> {
+    ) -> Result<Lease, Refusal> {
         self.check_owner(owner)?;
         self.beat(now, true);
         Ok(match self.renew(now, owner, lease) {
@@ -45,7 +46,7 @@ impl Machine {
     }
 
     /// What an owner runs, by id.
-    pub(crate) fn running(&self, owner: &Owner) -> Result<Vec<Claim>, QueueError> {
+    pub(crate) fn running(&self, owner: &Owner) -> Result<Vec<Claim>, Refusal> {
         self.check_owner(owner)?;
         let Some(holder) = self.owners.get(owner) else {
             return Ok(Vec::new());

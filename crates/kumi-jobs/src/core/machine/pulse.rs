@@ -9,11 +9,9 @@
 //! in use since. The time in which the queue is used counts. `redis/lua/lib.lua` does the same.
 
 use super::super::id::Timestamp;
+use super::super::worker::RENEWAL;
 use super::Machine;
 use std::time::Duration;
-
-/// How often a worker renews its lease.
-const RENEWAL: Duration = Duration::from_secs(1);
 
 /// The longest silence that is no gap: three renewals.
 const GAP: Duration = Duration::from_secs(3);

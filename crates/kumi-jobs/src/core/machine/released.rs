@@ -1,7 +1,7 @@
 //! Lives of workers that were declared gone, and are refused.
 
 use super::super::id::{Owner, Timestamp};
-use crate::queue::Gone;
+use super::super::reply::Gone;
 use std::collections::{BTreeSet, HashMap};
 
 /// Releases that are remembered. A worker's life is days, so the oldest ones are forgotten safely.

@@ -1,9 +1,10 @@
 //! Random histories on virtual time, checked after every step: each task is in exactly one place, counts add up,
 //! attempts stay within their bound, and every move is in the table.
 
+use super::super::claim::{Ask, Finish, Finished, Outcome, Room};
+use super::super::reply::{Enqueued, Gone, Released, Requeued};
 use super::super::transition;
 use super::*;
-use crate::queue::{Ask, Claim, Enqueued, Finish, Finished, Gone, Outcome, Requeued, Room};
 use std::time::Duration;
 
 impl Machine {
@@ -275,9 +276,7 @@ impl World {
                 let owner = self.rng.usize(..self.owners.len());
                 let gone = Gone::Life(self.owners[owner].clone());
                 let silent = Duration::from_secs(self.rng.u64(..10));
-                if let crate::queue::Released::Tasks(_) =
-                    self.machine.release_owner(self.now, &gone, silent)
-                {
+                if let Released::Tasks(_) = self.machine.release_owner(self.now, &gone, silent) {
                     // Its next life.
                     let life = self.rng.u64(..);
                     self.owners[owner] = format!("w{owner}~{life:016x}").parse().unwrap();

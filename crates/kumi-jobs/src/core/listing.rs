@@ -15,8 +15,9 @@
 //! id or text is applied to each task on the way: [`Page::looked`] says how many there were. A task that stays in its state
 //! while pages are read is on at least one of them, unless the queue's clock is set back.
 
-use crate::core::{Owner, ParseIdError, TaskId, TaskRecord, TaskState, Timestamp};
-use crate::error::QueueError;
+use super::error::Refusal;
+use super::id::{Owner, ParseIdError, TaskId, Timestamp};
+use super::record::{TaskRecord, TaskState};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -119,10 +120,10 @@ impl Filter {
 
     /// # Errors
     /// If the text is too long.
-    pub(crate) fn check(&self) -> Result<(), QueueError> {
+    pub(crate) fn check(&self) -> Result<(), Refusal> {
         let size = self.text.as_ref().map_or(0, String::len);
         match size > SEARCH_LIMIT_BYTES {
-            true => Err(QueueError::TooLarge {
+            true => Err(Refusal::TooLarge {
                 what: "the text to search for",
                 size,
                 limit: SEARCH_LIMIT_BYTES,
@@ -237,9 +238,9 @@ impl Cursor {
     }
 
     /// The error of a cursor that belongs to another listing, or to none.
-    pub(crate) fn refused(&self) -> QueueError {
+    pub(crate) fn refused(&self) -> Refusal {
         let text: String = self.0.chars().take(80).collect();
-        QueueError::Invalid(format!("'{text}' is not a cursor of this listing"))
+        Refusal::Invalid(format!("'{text}' is not a cursor of this listing"))
     }
 }
 

@@ -15,11 +15,11 @@ pub use connect::{FORMAT, RedisOptions, queue_names};
 
 use crate::check;
 use crate::core::{
-    ENQUEUE_LIMIT, NewTask, Owner, Priority, Progress, Retention, Settings, TURN_LIMIT,
-    TaskEnvelope, TaskId, TaskRecord, Timestamp,
+    Cursor, ENQUEUE_LIMIT, Filter, Forgotten, Holding, IdPage, NewTask, Owner, Page, Paging,
+    Priority, Progress, Retention, Settings, TURN_LIMIT, TaskEnvelope, TaskId, TaskRecord,
+    Timestamp,
 };
 use crate::error::QueueError;
-use crate::listing::{Cursor, Filter, Forgotten, Holding, IdPage, Page, Paging};
 use crate::queue::{
     Ask, Cancel, Claim, Counts, Enqueued, Events, Finish, Gone, Lease, Queue, Released, Reply,
     Requeued, Schedule, Signal, Turn,

@@ -1,6 +1,5 @@
 //! The worker: claims tasks, runs their handlers, reports how they ended.
 
-mod ahead;
 mod execute;
 #[cfg(test)]
 pub(crate) mod logged;
@@ -10,11 +9,9 @@ mod run;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use execute::{Stoppable, Stopping};
-
 use crate::check::TYPES_LIMIT;
 use crate::context::Context;
-use crate::core::Owner;
+use crate::core::{LEASE, Owner, RENEWAL};
 use crate::error::QueueError;
 use crate::jobs::Jobs;
 use crate::queue::Queue;
@@ -25,12 +22,6 @@ use std::future::Future;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// How long claims hold without a renewal.
-pub const LEASE: Duration = Duration::from_secs(15);
-
-/// How often a worker with running tasks renews its lease.
-pub const RENEWAL: Duration = Duration::from_secs(1);
 
 /// Tasks that a worker runs at once unless told otherwise.
 const CONCURRENCY: usize = 100;

@@ -17,14 +17,15 @@ mod released;
 #[cfg(test)]
 mod tests;
 
+use super::claim::{Claim, Signal};
 use super::id::{Owner, TaskId, Timestamp, Token};
+use super::lost::Lost;
 use super::record::{
     NULL, NewTask, Priority, Progress, Serial, TaskEnvelope, TaskRecord, TaskState, Unique,
 };
+use super::reply::{Schedule, TaskEvent};
 use super::retry::Backoff;
 use super::settings::{Retention, Settings};
-use crate::lost::Lost;
-use crate::queue::{Claim, Schedule, Signal, TaskEvent};
 use bytes::Bytes;
 use released::Refused;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};

@@ -6,27 +6,28 @@
 //! the last one are run. One handler that has to wait, one claim without a slot or one reply with fewer tasks than asked
 //! for ends that.
 //!
-//! [`Waiting`] holds the claims that have no slot yet. What waits longer than [`PATIENCE`] is given back by the worker.
+//! [`Waiting`] holds the claims that have no slot yet. What waits longer than [`SLOT_TIMEOUT`] is given back by the worker.
 
-use crate::core::{TURN_LIMIT, TaskId, Token};
-use crate::queue::Claim;
+use super::super::claim::Claim;
+use super::super::id::{TaskId, Token};
+use super::super::settings::TURN_LIMIT;
+use super::action::Moment;
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
-use tokio::time::Instant;
 
 /// The most tasks that a turn asks for beyond the free slots. One turn in flight and one batch that is run bound what a
 /// worker holds beyond its slots to twice as many. It is less than a turn reports, so that reports do not wait.
-pub(super) const BATCH: usize = TURN_LIMIT * 9 / 10;
+pub(crate) const BATCH: usize = TURN_LIMIT * 9 / 10;
 
 /// How long a claim waits for a slot.
-pub(super) const PATIENCE: Duration = Duration::from_millis(10);
+pub(crate) const SLOT_TIMEOUT: Duration = Duration::from_millis(10);
 
 /// Turns in a row whose claims all ended at their first poll, before more is asked for than there are free slots.
 const QUICK_TURNS: u32 = 2;
 
 /// How far ahead a worker claims.
 #[derive(Debug, Default)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     /// Turns in a row whose claims all ended at their first poll.
     quick_turns: u32,
     /// How many tasks the next turn asks for, if that is more than the free slots; 0 while nothing is claimed ahead.
@@ -39,19 +40,19 @@ pub(super) struct Pace {
 
 impl Pace {
     /// How many tasks the next turn asks for, with so many free slots.
-    pub(super) fn ask(&mut self, free: usize) -> usize {
+    pub(crate) fn ask(&mut self, free: usize) -> usize {
         self.asked = free.max(self.batch).min(TURN_LIMIT);
         self.asked
     }
 
     /// A turn without an ask is sent.
-    pub(super) fn report_only(&mut self) {
+    pub(crate) fn report_only(&mut self) {
         self.asked = 0;
     }
 
     /// A reply with so many claims arrived; `more` are left in the queue. True if it held all that was asked for: a turn
     /// asks for at most [`TURN_LIMIT`] tasks, and there may be slots for others.
-    pub(super) fn replied(&mut self, claims: usize, more: bool) -> bool {
+    pub(crate) fn replied(&mut self, claims: usize, more: bool) -> bool {
         if self.asked == 0 {
             return false;
         }
@@ -63,12 +64,12 @@ impl Pace {
     }
 
     /// Whether the next turn is to be sent before the claims of the last reply are run.
-    pub(super) fn is_ahead(&self) -> bool {
+    pub(crate) fn is_ahead(&self) -> bool {
         self.batch > 0 && self.is_full
     }
 
     /// The claims that waited were run. They were `quick` if all of them got a slot and ended at their first poll.
-    pub(super) fn ran(&mut self, quick: bool) {
+    pub(crate) fn ran(&mut self, quick: bool) {
         let is_full = std::mem::take(&mut self.is_full);
         match quick {
             false => self.slow_down(),
@@ -83,7 +84,7 @@ impl Pace {
     }
 
     /// Asks for no more than there are free slots.
-    pub(super) fn slow_down(&mut self) {
+    pub(crate) fn slow_down(&mut self) {
         self.quick_turns = 0;
         self.batch = 0;
     }
@@ -92,7 +93,7 @@ impl Pace {
 /// Claims without a slot, the oldest first, each with the time of its reply.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
-    claims: VecDeque<(Claim, Instant)>,
+    claims: VecDeque<(Claim, Moment)>,
 }
 
 impl Waiting {
@@ -106,12 +107,25 @@ impl Waiting {
 
     /// How many claims of a type wait.
     pub(super) fn len_of(&self, task_type: &str) -> usize {
-        let is_same = |(claim, _): &&(Claim, Instant)| *claim.envelope.task_type == *task_type;
+        let is_same = |(claim, _): &&(Claim, Moment)| *claim.envelope.task_type == *task_type;
         self.claims.iter().filter(is_same).count()
     }
 
-    pub(super) fn push(&mut self, claim: Claim, now: Instant) {
-        self.claims.push_back((claim, now));
+    /// Takes the claims of a reply that arrived now.
+    pub(super) fn extend(&mut self, claims: Vec<Claim>, now: Moment) {
+        let some_wait = !self.claims.is_empty();
+        for claim in claims {
+            if some_wait {
+                // An older claim on the same task: its lease ended meanwhile.
+                self.remove(claim.id);
+            }
+            self.claims.push_back((claim, now));
+        }
+    }
+
+    /// The task of the oldest claim.
+    pub(super) fn first(&self) -> Option<TaskId> {
+        Some(self.claims.front()?.0.id)
     }
 
     pub(super) fn pop(&mut self) -> Option<Claim> {
@@ -126,7 +140,7 @@ impl Waiting {
 
     /// Whether this claim waits.
     pub(super) fn holds(&self, id: TaskId, token: Token) -> bool {
-        let is_same = |(claim, _): &(Claim, Instant)| claim.id == id && claim.token == token;
+        let is_same = |(claim, _): &(Claim, Moment)| claim.id == id && claim.token == token;
         self.claims.iter().any(is_same)
     }
 
@@ -139,13 +153,13 @@ impl Waiting {
     }
 
     /// When the reply with the oldest claim arrived.
-    pub(super) fn since(&self) -> Option<Instant> {
+    pub(super) fn since(&self) -> Option<Moment> {
         Some(self.claims.front()?.1)
     }
 
     /// When the oldest claim has waited for long enough.
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        Some(self.since()? + PATIENCE)
+    pub(super) fn deadline(&self) -> Option<Moment> {
+        Some(self.since()? + SLOT_TIMEOUT)
     }
 
     /// Takes all claims, the newest first. Given back in this order, they keep their order at the head of their line.
@@ -154,6 +168,3 @@ impl Waiting {
         all.into_iter().rev().map(|(claim, _)| claim)
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,6 +1,7 @@
 //! Claims beyond the free slots, on a memory queue that records its turns, in virtual time.
 
-use super::*;
+use crate::core::TURN_LIMIT;
+use crate::core::worker::{BATCH, Pace, SLOT_TIMEOUT};
 use crate::queue::{Ask, Notice, Room};
 use crate::worker::probe::{Event, Probe};
 use crate::{
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
@@ -210,10 +212,10 @@ async fn claims_without_a_slot_are_given_back_with_their_attempts() {
     let handles = fixture.enqueue(500, 100).await;
     let done = async {
         fixture.app.slow_began.notified().await;
-        sleep(PATIENCE / 2).await;
+        sleep(SLOT_TIMEOUT / 2).await;
         let held = fixture.count(TaskState::Running).await;
         assert!(held > CONCURRENCY as u64, "{held} held");
-        sleep(PATIENCE).await;
+        sleep(SLOT_TIMEOUT).await;
         let held = fixture.count(TaskState::Running).await;
         assert_eq!(held, CONCURRENCY as u64);
         all_succeed(&handles).await;
@@ -342,7 +344,7 @@ async fn a_claim_that_waits_can_be_cancelled() {
     let last_slow = &handles[500 + CONCURRENCY..];
     let cancel = async {
         fixture.app.slow_began.notified().await;
-        sleep(PATIENCE / 2).await;
+        sleep(SLOT_TIMEOUT / 2).await;
         for (index, handle) in last_slow.iter().enumerate() {
             let record = handle.status().await.unwrap().unwrap();
             if record.state == TaskState::Running {
