@@ -10,7 +10,7 @@
 
 use crate::allocator;
 use kumi_resp::SharedBytes;
-use kumi_store::{Garbage, Store};
+use kumi_store::{Garbage, GarbageBytes, Store};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -37,6 +37,8 @@ pub(crate) struct Discarder {
 struct Waiting {
     pieces: AtomicU64,
     bytes: AtomicU64,
+    /// Bytes that were handed over since the start.
+    handed_over: AtomicU64,
     /// Slices dropped, each of which the allocator of the engine's thread has to collect ...
     slices: AtomicU64,
     /// ... and those it has collected.
@@ -135,9 +137,12 @@ impl Discarder {
         self.waiting.pieces.load(Ordering::Relaxed)
     }
 
-    /// Their bytes.
-    pub(crate) fn pending_bytes(&self) -> u64 {
-        self.waiting.bytes.load(Ordering::Relaxed)
+    /// Bytes that were handed over, and those that wait.
+    pub(crate) fn garbage_bytes(&self) -> GarbageBytes {
+        GarbageBytes {
+            waiting: self.waiting.bytes.load(Ordering::Relaxed),
+            handed_over: self.waiting.handed_over.load(Ordering::Relaxed),
+        }
     }
 
     /// Drops everything a server held.
@@ -162,6 +167,7 @@ impl Discarder {
         // Counted first: the thread may be done with it before `send` returns.
         self.waiting.pieces.fetch_add(1, Ordering::Relaxed);
         self.waiting.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.waiting.handed_over.fetch_add(bytes, Ordering::Relaxed);
         if self.queue.send(waste).is_err() {
             // The thread is gone, which only a panic in a drop can have done; it was dropped here.
             self.waiting.pieces.fetch_sub(1, Ordering::Relaxed);

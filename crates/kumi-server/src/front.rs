@@ -354,7 +354,7 @@ impl Front {
         let now = self.clock.last();
         engine
             .store
-            .note_garbage(self.discarder.pending_bytes(), now);
+            .note_garbage(self.discarder.garbage_bytes(), now);
         self.collect_freed();
     }
 

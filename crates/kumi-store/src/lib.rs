@@ -39,6 +39,6 @@ pub use engine::output::Outputs;
 pub use engine::session::{InputUse, LogProgress, Peer};
 pub use engine::store::batch::MAX_BATCH_REQUESTS;
 pub use engine::store::{
-    Effect, Flow, LoadError, Loaded, ReplayError, RunningCommand, ShutdownRequest, SnapshotEncoder,
-    SnapshotError, SnapshotPurpose, SnapshotSink, Store,
+    Effect, Flow, GarbageBytes, LoadError, Loaded, ReplayError, RunningCommand, ShutdownRequest,
+    SnapshotEncoder, SnapshotError, SnapshotPurpose, SnapshotSink, Store,
 };

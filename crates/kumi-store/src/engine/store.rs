@@ -55,6 +55,7 @@ use batch::Planned;
 pub(crate) use clients::{Clients, Pause};
 use compaction::Compaction;
 use cron::Cron;
+pub use cron::GarbageBytes;
 use eviction::Eviction;
 use kumi_resp::{Limits, ProtocolError, encode};
 use loading::Loading;
@@ -375,9 +376,11 @@ impl Store {
         self.telemetry.stats.note_turn(turn);
     }
 
-    /// Tells how many bytes of what the store let go of are not dropped yet, as of `now`.
-    pub fn note_garbage(&mut self, bytes: u64, now: Now) {
-        self.buffers.garbage_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    /// Tells what the store let go of and how much of it is not dropped yet, as of `now`. Call it when all effects are carried
+    /// out.
+    pub fn note_garbage(&mut self, garbage: GarbageBytes, now: Now) {
+        self.buffers.garbage_bytes = usize::try_from(garbage.waiting).unwrap_or(usize::MAX);
+        self.follow_frees(garbage);
         self.follow_expiry_cycle(now);
     }
 

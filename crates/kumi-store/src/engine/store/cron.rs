@@ -26,14 +26,33 @@ pub(super) struct Cron {
 
 /// What the latency monitor calls `expire-cycle`: from the first key that is due until none is, and until the memory of what
 /// expired is free unless `lazyfree-lazy-expire` is set. Clients are served between its slices and while memory is freed; in
-/// Redis they wait.
+/// Redis they wait. What expires or is freed after the last key was removed is not part of it.
 #[derive(Clone, Copy, Debug)]
 struct ExpiryCycle {
     start_ns: u64,
     /// No key is due any more.
     removed: bool,
-    /// Values of it are freed on another thread.
-    frees: bool,
+    frees: Frees,
+}
+
+/// Whether values that expired are freed on another thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Frees {
+    /// None, or all are free.
+    No,
+    /// They are yet to be handed over to that thread.
+    Pending,
+    /// They are free when that thread has dropped so many bytes in all.
+    Until(u64),
+}
+
+/// What the store let go of, in bytes. The host drops it in the order in which it was handed over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GarbageBytes {
+    /// Handed over since the start.
+    pub handed_over: u64,
+    /// Not dropped yet.
+    pub waiting: u64,
 }
 
 impl Cron {
@@ -157,12 +176,30 @@ impl Store {
         let cycle = self.upkeep.cron.expiry_cycle.get_or_insert(ExpiryCycle {
             start_ns: start.mono_ns,
             removed: false,
-            frees: false,
+            frees: Frees::No,
         });
-        cycle.removed = removed;
-        cycle.frees |= frees;
-        if !cycle.frees {
+        if !cycle.removed {
+            cycle.removed = removed;
+            if frees {
+                cycle.frees = Frees::Pending;
+            }
+        }
+        if cycle.frees == Frees::No {
             self.follow_expiry_cycle(self.now);
+        }
+    }
+
+    /// Notes how far the values that expired are freed.
+    #[inline]
+    pub(super) fn follow_frees(&mut self, garbage: GarbageBytes) {
+        if let Some(cycle) = &mut self.upkeep.cron.expiry_cycle {
+            if cycle.frees == Frees::Pending {
+                cycle.frees = Frees::Until(garbage.handed_over);
+            }
+            let dropped = garbage.handed_over - garbage.waiting.min(garbage.handed_over);
+            if cycle.removed && matches!(cycle.frees, Frees::Until(end) if dropped >= end) {
+                cycle.frees = Frees::No;
+            }
         }
     }
 
@@ -170,7 +207,7 @@ impl Store {
     #[inline]
     pub(super) fn follow_expiry_cycle(&mut self, now: Now) {
         if let Some(cycle) = self.upkeep.cron.expiry_cycle {
-            if cycle.removed && (self.buffers.garbage_bytes == 0 || !cycle.frees) {
+            if cycle.removed && cycle.frees == Frees::No {
                 self.upkeep.cron.expiry_cycle = None;
             }
             let spent_ms = now.mono_ns.saturating_sub(cycle.start_ns) / 1_000_000;

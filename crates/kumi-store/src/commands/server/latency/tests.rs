@@ -1,3 +1,4 @@
+use crate::GarbageBytes;
 use crate::testing::Lab;
 
 fn slow() -> Lab {
@@ -148,8 +149,42 @@ fn a_cycle_of_expiry_lasts_until_its_memory_is_free() {
         ] {
             let mut now = start;
             now.mono_ns += after_ms * 1_000_000;
-            lab.store.note_garbage(waiting, now);
+            let garbage = GarbageBytes {
+                handed_over: 1 << 20,
+                waiting,
+            };
+            lab.store.note_garbage(garbage, now);
             assert_eq!(expire_cycle_ms(&mut lab), expected, "after {after_ms} ms");
         }
+    }
+}
+
+/// Other values are freed all the time, and other keys expire.
+#[test]
+fn a_cycle_of_expiry_ends_although_there_is_always_something_to_free() {
+    for expires in [false, true] {
+        let mut lab = Lab::new();
+        lab.run("CONFIG SET latency-monitor-threshold 20");
+        let value = "x".repeat(1 << 20);
+        lab.run(&format!("SET big {value} PX 100"));
+        lab.advance_ms(100);
+        lab.check(&[("DBSIZE", ":0\r\n")]);
+        let mut handed_over = 1 << 20;
+        for turn in 0..20 {
+            if expires {
+                lab.run(&format!("SET big {value} PX 5"));
+            }
+            lab.advance_ms(10);
+            let garbage = GarbageBytes {
+                handed_over,
+                waiting: 2 << 20,
+            };
+            handed_over += 1 << 20;
+            let now = lab.host.now;
+            lab.store.note_garbage(garbage, now);
+            let ms = expire_cycle_ms(&mut lab);
+            assert!(ms.is_none_or(|ms| ms <= 60), "turn {turn}: {ms:?} ms");
+        }
+        assert!(expire_cycle_ms(&mut lab).is_some());
     }
 }
