@@ -94,9 +94,25 @@ fn a_server_inside_another_program_leaves_the_score_of_the_process_alone() {
 fn refusal(file: &[u8]) -> Vec<String> {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("dump.rdb"), file).unwrap();
+    refusal_in(dir.path(), "no")
+}
+
+/// The same if the file is the base of an append-only file.
+fn refusal_of_base(file: &[u8]) -> Vec<String> {
+    let dir = tempfile::tempdir().unwrap();
+    let files = dir.path().join("appendonlydir");
+    fs::create_dir(&files).unwrap();
+    let (base, manifest) = ("appendonly.aof.1.base.rdb", "appendonly.aof.manifest");
+    fs::write(files.join(base), file).unwrap();
+    fs::write(files.join(manifest), format!("file {base} seq 1 type b\n")).unwrap();
+    refusal_in(dir.path(), "yes")
+}
+
+fn refusal_in(dir: &Path, appendonly: &str) -> Vec<String> {
     let output = binary()
-        .args(["--port", "0", "--unixsocket", "s", "--dir"])
-        .arg(dir.path())
+        .args(["--port", "0", "--unixsocket", "s", "--appendonly"])
+        .args([appendonly, "--dir"])
+        .arg(dir)
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
@@ -127,16 +143,21 @@ fn a_damaged_file_ends_the_start_with_the_lines_of_redis() {
         ),
         (Vec::new(), &["Short read or OOM loading DB."]),
     ] {
-        let said = refusal(&file);
-        for line in lines {
-            assert!(
-                said.iter().any(|said| said.contains(line)),
-                "{line}: {said:#?}"
-            );
+        let mut logs = vec![refusal(&file)];
+        if !file.is_empty() {
+            logs.push(refusal_of_base(&file));
         }
-        let last = said.last().unwrap();
-        let expected = "Terminating server after rdb file reading failure.";
-        assert!(last.ends_with(expected), "{said:#?}");
+        for said in logs {
+            for line in lines {
+                assert!(
+                    said.iter().any(|said| said.contains(line)),
+                    "{line}: {said:#?}"
+                );
+            }
+            let last = said.last().unwrap();
+            let expected = "Terminating server after rdb file reading failure.";
+            assert!(last.ends_with(expected), "{said:#?}");
+        }
     }
     for (file, line) in [
         (

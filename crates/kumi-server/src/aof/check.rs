@@ -7,7 +7,7 @@ use super::place::{self, Place};
 use super::scan::Scanner;
 use crate::random;
 use kumi_store::config::Origin;
-use kumi_store::{ApplyError, Config, Host, HostFacts, Now, Outputs, Seeds, Store};
+use kumi_store::{ApplyError, Config, Host, HostFacts, LoadError, Now, Outputs, Seeds, Store};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
@@ -217,11 +217,9 @@ impl Apply for Scratch {
             .map_err(|error| (error.at, error.reason))
     }
 
-    fn rdb(&mut self, source: &mut (dyn Read + Send)) -> Result<u64, String> {
+    fn rdb(&mut self, source: &mut (dyn Read + Send)) -> Result<u64, LoadError> {
         let loaded = self.store.load_rdb(source, |_| {});
-        loaded
-            .map(|loaded| loaded.bytes)
-            .map_err(|error| error.to_string())
+        loaded.map(|loaded| loaded.bytes)
     }
 
     fn progress(&mut self, _: u64) -> io::Result<()> {

@@ -4,6 +4,7 @@ use super::manifest::{Manifest, Part};
 use super::place::Place;
 use super::scan::{Cut, ScanError, Scanner};
 use super::window::Source;
+use kumi_store::LoadError;
 use std::io::{self, Cursor, Read};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -15,6 +16,8 @@ pub(crate) struct LogError {
     pub(crate) path: PathBuf,
     /// Where in the file, if it is a place in it.
     pub(crate) at: Option<u64>,
+    /// The file is an RDB file of a known version, and its content is damaged.
+    pub(crate) is_damaged_rdb: bool,
     pub(crate) reason: String,
 }
 
@@ -23,7 +26,7 @@ pub(crate) trait Apply {
     /// Executes whole requests; an error has its place among the bytes.
     fn requests(&mut self, bytes: &[u8]) -> Result<(), (usize, String)>;
     /// Loads an RDB file; returns how many bytes of the source it took.
-    fn rdb(&mut self, source: &mut (dyn Read + Send)) -> Result<u64, String>;
+    fn rdb(&mut self, source: &mut (dyn Read + Send)) -> Result<u64, LoadError>;
     /// So many bytes of all files are loaded. An error ends loading.
     fn progress(&mut self, bytes: u64) -> io::Result<()>;
 }
@@ -55,6 +58,7 @@ fn unread(place: &Place, part: &Part, error: &io::Error) -> LogError {
     LogError {
         path: place.path(part),
         at: None,
+        is_damaged_rdb: false,
         reason: format!("the manifest names this file, and it cannot be read: {error}"),
     }
 }
@@ -73,13 +77,17 @@ pub(crate) fn load(
         let failed = |at, reason| LogError {
             path: path.clone(),
             at,
+            is_damaged_rdb: false,
             reason,
         };
         let (len, cut, seed) =
             load_file(place, part, before, apply).map_err(|error| match error {
                 FileError::Read(error) => unread(place, part, &error),
                 FileError::At(at, reason) => failed(Some(at), reason),
-                FileError::Rdb(reason) => failed(None, reason),
+                FileError::Rdb(error) => LogError {
+                    is_damaged_rdb: matches!(error, LoadError::Damaged(_)),
+                    ..failed(None, error.to_string())
+                },
             })?;
         if let Some(cut) = cut {
             // The files behind it may be empty: they were made when the last one was still written to.
@@ -112,8 +120,8 @@ impl Source for PartFile<'_> {
 enum FileError {
     Read(io::Error),
     At(u64, String),
-    /// The reason names its place.
-    Rdb(String),
+    /// The error names its place.
+    Rdb(LoadError),
 }
 
 /// Loads one file; returns the length of what is good, what is cut off, and the seed of its checksums.

@@ -11,7 +11,9 @@ use crate::rdb_file;
 use crate::server::ServerError;
 use crate::snapshot::{KeyDelay, Plan};
 use kumi_store::config::Settings;
-use kumi_store::{ApplyError, LogFacts, Now, Outputs, RewriteStart, SnapshotPurpose, Store};
+use kumi_store::{
+    ApplyError, LoadError, LogFacts, Now, Outputs, RewriteStart, SnapshotPurpose, Store,
+};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -101,16 +103,26 @@ impl Front {
             return rdb_file::load(self, engine);
         }
         let place = Place::of(&settings, Arc::new(Disk));
-        let failed = |error: LogError| ServerError::Load {
-            path: error.path.clone(),
-            error: match error.at {
+        let failed = |LogError {
+                          path,
+                          at,
+                          is_damaged_rdb,
+                          reason,
+                      }| {
+            if is_damaged_rdb {
+                return ServerError::Damaged {
+                    path,
+                    error: reason,
+                };
+            }
+            let error = match at {
                 Some(at) => format!(
-                    "at byte {at}: {}. `kumi check-aof --fix {}` cuts the file off there, and keeps the rest beside it",
-                    error.reason,
+                    "at byte {at}: {reason}. `kumi check-aof --fix {}` cuts the file off there, and keeps the rest beside it",
                     place.directory.display()
                 ),
-                None => error.reason,
-            },
+                None => reason,
+            };
+            ServerError::Load { path, error }
         };
         let unusable = |error: io::Error| ServerError::Load {
             path: place.directory.clone(),
@@ -201,6 +213,7 @@ impl Front {
             let error = |reason: String| LogError {
                 path: place.path(part),
                 at: Some(cut.at),
+                is_damaged_rdb: false,
                 reason,
             };
             if !may_cut {
@@ -625,7 +638,7 @@ impl Apply for Loader<'_> {
             .map_err(|error| (error.at, error.reason))
     }
 
-    fn rdb(&mut self, source: &mut (dyn Read + Send)) -> Result<u64, String> {
+    fn rdb(&mut self, source: &mut (dyn Read + Send)) -> Result<u64, LoadError> {
         let mut pace = Pace {
             told: self.told,
             served: self.served,
@@ -640,10 +653,9 @@ impl Apply for Loader<'_> {
             pace.keep(front, store, outputs, offset)
         });
         (self.told, self.served) = (pace.told, pace.served);
-        let loaded = loaded.map_err(|error| error.to_string())?;
+        let loaded = loaded?;
         self.store
-            .load_libraries(&loaded.libraries, true, self.front)
-            .map_err(|error| error.to_string())?;
+            .load_libraries(&loaded.libraries, true, self.front)?;
         self.loaded = loaded.bytes;
         Ok(loaded.bytes)
     }

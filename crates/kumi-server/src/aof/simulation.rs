@@ -11,7 +11,7 @@ use super::place::Place;
 use super::serve::settle;
 use disk::SimulatedDisk;
 use kumi_store::config::{Config, Origin};
-use kumi_store::{Now, Outputs, Peer, Seeds, SessionKey, SnapshotPurpose, Store};
+use kumi_store::{LoadError, Now, Outputs, Peer, Seeds, SessionKey, SnapshotPurpose, Store};
 use snapshot::SnapshotHost;
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -46,11 +46,9 @@ impl Apply for Replayed {
         replayed.map_err(|error| (error.at, error.reason))
     }
 
-    fn rdb(&mut self, source: &mut (dyn Read + Send)) -> Result<u64, String> {
+    fn rdb(&mut self, source: &mut (dyn Read + Send)) -> Result<u64, LoadError> {
         let loaded = self.store.load_rdb(source, |_| {});
-        loaded
-            .map(|loaded| loaded.bytes)
-            .map_err(|error| error.to_string())
+        loaded.map(|loaded| loaded.bytes)
     }
 
     fn progress(&mut self, _: u64) -> io::Result<()> {
