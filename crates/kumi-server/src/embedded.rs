@@ -2,9 +2,10 @@
 //!
 //! Without a directory for its data it keeps nothing; [`Builder::dir`] makes it load what is there, and keep it.
 
-use crate::listen::{ListenError, Listeners};
-use crate::server::{ServerConfig, ServerError, run_and_tell};
-use crate::shutdown::Shutdown;
+use crate::base::shutdown::Shutdown;
+use crate::front::{ServerConfig, ServerError};
+use crate::net::listen::{ListenError, Listeners};
+use crate::server::run_and_tell;
 use kumi_store::Config;
 use kumi_store::config::{ConfigError, Origin};
 use std::fs::{self, Permissions};

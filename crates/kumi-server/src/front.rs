@@ -17,15 +17,27 @@
 //! An inner turn does not touch blocked connections either, for the running command may be one
 //! that waited for a pause to end, and it does not expire keys under the command's feet.
 
-use crate::aof::LogState;
-use crate::clock::Clock;
-use crate::conn::{Conn, Input, Stream};
-use crate::discard::Discarder;
-use crate::listen::{Listener, Listeners};
-use crate::oom_score::OomScore;
-use crate::server::ServerConfig;
-use crate::shutdown::Shutdown;
-use crate::tls::failures::Failures;
+mod accept;
+mod aof;
+mod config;
+mod facts;
+mod host;
+mod loading;
+mod output;
+mod requests;
+mod tls;
+
+pub use config::{ServerConfig, ServerError};
+
+use crate::base::clock::Clock;
+use crate::base::discard::Discarder;
+use crate::base::oom_score::OomScore;
+use crate::base::process::rss_bytes;
+use crate::base::shutdown::Shutdown;
+use crate::net::conn::{Conn, Input, Stream};
+use crate::net::listen::{Listener, Listeners};
+use crate::net::tls::failures::Failures;
+use aof::AofState;
 use kumi_resp::Batch;
 use kumi_store::config::ShutdownOptions;
 use kumi_store::{Effect, Outputs, SessionKey, ShutdownRequest, Store, TurnTimes};
@@ -77,8 +89,7 @@ pub(crate) struct Front {
     pub(crate) times: TurnTimes,
     /// Wakes the loop from other threads.
     pub(crate) waker: Arc<Waker>,
-    /// The append-only file.
-    pub(crate) log: LogState,
+    pub(crate) aof: AofState,
     /// `rdb-key-save-delay`, for the thread that writes a snapshot.
     pub(crate) key_save_delay_us: Arc<AtomicI64>,
     /// The score by which the system chooses a process to end.
@@ -167,10 +178,10 @@ impl Front {
             starved: Vec::new(),
             config,
             rejected_connections: 0,
-            startup_rss_bytes: crate::facts::rss_bytes(),
+            startup_rss_bytes: rss_bytes(),
             times: TurnTimes::default(),
             waker,
-            log: LogState::default(),
+            aof: AofState::default(),
             key_save_delay_us: Arc::default(),
             oom_score: OomScore::default(),
             shutdown,
@@ -220,19 +231,19 @@ impl Front {
 
     /// Whether the server was asked to stop.
     pub(crate) fn is_stopping(&self) -> bool {
-        self.shutdown_request.is_some() || self.shutdown.is_requested() || self.log.fatal.is_some()
+        self.shutdown_request.is_some() || self.shutdown.is_requested() || self.aof.fatal.is_some()
     }
 
     /// Whether a stop by a signal waits: the periodic work, which does it in Redis, is paused.
     pub(crate) fn postpones_stop(&self, engine: &EngineIo<'_>) -> bool {
         let by_signal = self.shutdown_request.is_none() && self.shutdown.signal().is_some();
-        by_signal && self.log.fatal.is_none() && engine.store.is_cron_paused()
+        by_signal && self.aof.fatal.is_none() && engine.store.is_cron_paused()
     }
 
     /// Whether a stop through the handle waits for the first base of the append-only file.
     pub(crate) fn waits_for_first_base(&self) -> bool {
         let by_handle = self.shutdown_request.is_none() && self.shutdown.signal().is_none();
-        by_handle && self.log.fatal.is_none() && self.first_base_is_missing()
+        by_handle && self.aof.fatal.is_none() && self.first_base_is_missing()
     }
 
     /// Saves what a stop by signal or through the handle has to save. False if that failed: the server goes on, unless it
@@ -349,7 +360,7 @@ impl Front {
         }
         self.close_flushed(engine);
         if !self.inner && !engine.store.is_loading() {
-            self.maintain_log(engine);
+            self.maintain_aof(engine);
         }
         let now = self.clock.last();
         engine

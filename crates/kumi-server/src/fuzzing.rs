@@ -1,3 +1,3 @@
 //! For the fuzz targets: what reads files, on bytes in memory.
 
-pub use crate::aof::scan_bytes;
+pub use crate::files::aof::scan_bytes;

@@ -2,20 +2,25 @@
 //! report, signals, working directory and pid file. Nothing else in this crate does, except that CONFIG SET dir changes the
 //! working directory of such a server.
 
-use crate::crash;
-use crate::listen::{Addresses, ListenError, Listeners};
-use crate::log::{self, Target};
-use crate::server::{ServerConfig, ServerError, run_and_tell};
-use crate::shutdown::Shutdown;
-use crate::signals::SignalWatch;
-use crate::supervise::Supervisor;
+mod signals;
+pub(crate) mod startup;
+mod supervise;
+
+use crate::base::crash;
+use crate::base::log::{self, Target};
+use crate::base::shutdown::Shutdown;
+use crate::front::{ServerConfig, ServerError};
+use crate::net::listen::{Addresses, ListenError, Listeners};
+use crate::server::run_and_tell;
 use kumi_store::config::{ConfigError, Origin, Settings};
 use kumi_store::{Config, KUMI_VERSION, REDIS_VERSION};
+use signals::SignalWatch;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use supervise::Supervisor;
 
 /// Why a program could not start or go on. It should end: what it changed in the process stays changed.
 #[derive(Debug, thiserror::Error)]

@@ -1,118 +1,21 @@
 //! Running a server: from a configuration and its listeners to the end of the last connection.
 
-use crate::crash;
-use crate::descriptors;
-use crate::front::{EngineIo, Front};
-use crate::listen::Listeners;
-use crate::log::LogControl;
-use crate::random;
-use crate::shutdown::Shutdown;
-use crate::tls;
-use kumi_store::{Config, Outputs, Store};
+use crate::base::crash;
+use crate::base::descriptors;
+use crate::base::random;
+use crate::base::shutdown::Shutdown;
+use crate::front::{EngineIo, Front, ServerConfig, ServerError};
+use crate::net::listen::Listeners;
+use crate::net::tls;
+use kumi_store::{Outputs, Store};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// When the server stops, requests that had arrived are still executed for this long ...
 const LAST_REQUESTS: Duration = Duration::from_millis(100);
 /// ... and clients may take their replies for this long.
 const LAST_REPLIES: Duration = Duration::from_secs(3);
-
-/// What a server is started with.
-///
-/// ```
-/// let config = kumi_store::Config::new();
-/// let config = kumi_server::ServerConfig::from(config);
-/// assert_eq!(config.config.settings().port, 6379);
-/// ```
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct ServerConfig {
-    /// Every directive.
-    pub config: Config,
-    /// The file the directives came from, which CONFIG REWRITE writes to.
-    pub file: Option<PathBuf>,
-    /// Makes CONFIG SET loglevel act.
-    pub log: Option<LogControl>,
-    /// What INFO calls the memory allocator, which is the program's choice and not the library's.
-    pub allocator: String,
-    /// Whether a supervisor was notified that the server is ready, as INFO shows.
-    pub supervised: bool,
-    /// Whether the process is the server's and ends with it: nothing has to be freed, and CONFIG SET dir changes the
-    /// working directory.
-    pub ends_process: bool,
-    /// Whether data is loaded from files at startup and kept in them: the RDB file, the append-only file.
-    pub keeps_files: bool,
-}
-
-impl From<Config> for ServerConfig {
-    fn from(config: Config) -> Self {
-        Self {
-            config,
-            file: None,
-            log: None,
-            allocator: "libc".into(),
-            supervised: false,
-            ends_process: false,
-            keeps_files: false,
-        }
-    }
-}
-
-impl Default for ServerConfig {
-    fn default() -> Self {
-        Config::new().into()
-    }
-}
-
-/// Why a server could not start or go on. The data it held is gone.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ServerError {
-    /// The system refused something the loop cannot do without.
-    #[error("the event loop failed")]
-    Loop(#[from] io::Error),
-    /// The data set on disk could not be read. Serving without it would put it at risk.
-    #[error("Fatal error loading the DB: the data in {path} cannot be loaded: {error}")]
-    Load {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it, and where.
-        error: String,
-    },
-    /// The content of the RDB file is damaged. The file is as it was.
-    #[error("Fatal error loading the DB: the data in {path} cannot be loaded: {error}")]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it, and where.
-        error: String,
-    },
-    /// The append-only file cannot be written, and `appendfsync always` asks for it before each reply. The replies to
-    /// writes that are not in the file were not sent.
-    #[error("the append-only file cannot be written")]
-    Log(#[source] io::Error),
-    /// The server was stopped through its handle, and the RDB file could not be written. The one before is as it was.
-    #[error("the data could not be saved")]
-    Save(#[source] io::Error),
-    /// The users of the configuration or of its ACL file are not valid. Nothing was served.
-    #[error("{reason}")]
-    Users {
-        /// Which line is wrong, and why, in the words of Redis.
-        reason: String,
-    },
-    /// A `tls-*` directive or a file that one names cannot be used. Nothing was served.
-    #[error("Failed to configure TLS: {reason}")]
-    Tls {
-        /// The directive, and what is wrong with it.
-        reason: String,
-    },
-    /// A defect in the engine: it panicked in the middle of a change, so that its data cannot be
-    /// trusted any more. The log has the panic with its backtrace.
-    #[error("the engine panicked in the middle of a change; its data cannot be trusted")]
-    Engine,
-}
 
 /// Serves clients on the calling thread until it is asked to stop.
 ///
@@ -195,8 +98,8 @@ pub(crate) fn run_and_tell(
         served.and_then(|()| stop(&mut front, &mut engine))
     }));
     shutdown.attach(None);
-    if let Some(error) = front.log.fatal.take() {
-        return Err(ServerError::Log(error));
+    if let Some(error) = front.aof.fatal.take() {
+        return Err(ServerError::Aof(error));
     }
     let Ok(stopped) = outcome else {
         tracing::error!("the engine panicked in the middle of a change: the server stops");
@@ -250,7 +153,7 @@ fn serve(front: &mut Front, engine: &mut EngineIo<'_>) -> io::Result<()> {
             let patience = front.patience(engine);
             front.turn(engine, patience)?;
         }
-        if front.log.fatal.is_some() {
+        if front.aof.fatal.is_some() {
             // No reply may be sent any more.
             return Err(io::Error::other("the append-only file failed"));
         }
@@ -290,10 +193,10 @@ fn stop(front: &mut Front, engine: &mut EngineIo<'_>) -> io::Result<()> {
         front.turn(engine, Duration::from_millis(10))?;
     }
     front.close_all(engine);
-    front.rescue_log(engine);
-    if let Err(error) = front.close_log(engine) {
+    front.rescue_aof(engine);
+    if let Err(error) = front.close_aof(engine) {
         tracing::error!(%error, "the append-only file could not be ended");
-        front.log.fatal = Some(error);
+        front.aof.fatal = Some(error);
     }
     tracing::info!("kumi is now ready to exit, bye bye...");
     Ok(())

@@ -162,6 +162,12 @@ const LAYERS: &[Layers] = &[
         excepted: &[],
     },
     Layers {
+        package: "kumi-server",
+        layers: &[&["base"], &["net"], &["files"], &["front"]],
+        exempt: &["fuzzing"],
+        excepted: &[],
+    },
+    Layers {
         package: "kumi-store",
         layers: &[
             &["base"],

@@ -1,0 +1,208 @@
+//! Accepts connections: the limits and checks that a connection passes before it gets a session.
+
+use crate::front::EngineIo;
+use crate::front::Front;
+use crate::net::conn::Stream;
+use crate::net::listen::Listener;
+use kumi_store::Peer;
+use kumi_store::config::Settings;
+use socket2::{SockRef, TcpKeepalive};
+use std::io;
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// Connections accepted from one listener per turn of the loop.
+const ACCEPTS_PER_TURN: usize = 1000;
+
+/// A listener is not tried again for this long after the system had no file descriptor left. Turns
+/// of the loop are at most this far apart, even when nothing happens.
+const RETRY_NS: u64 = 100_000_000;
+
+const TOO_MANY: &[u8] = b"-ERR max number of clients reached\r\n";
+
+/// The first words are Redis's, because client libraries look for them; the advice is kumi's.
+const PROTECTED: &[u8] =
+    b"-DENIED Redis is running in protected mode because protected mode is enabled and \
+no password is set for the default user. In this mode connections are only accepted from the \
+loopback interface. To let this client in, set a password (requirepass), or have the server \
+listen on addresses that only trusted machines can reach and turn protected-mode off.\r\n";
+
+impl Front {
+    /// Accepts the connections that wait at a listener.
+    pub(crate) fn accept(&mut self, engine: &mut EngineIo<'_>, index: usize) {
+        for _ in 0..ACCEPTS_PER_TURN {
+            match self.accept_one(engine, index) {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if is_about_one_client(&error) => {}
+                Err(error) => {
+                    // Most likely no file descriptor is left. The system reports a waiting
+                    // connection once, so the listener is tried again later.
+                    let retry_ns = self.clock.last().mono_ns + RETRY_NS;
+                    if retry_later(&mut self.starved, retry_ns, index) {
+                        tracing::warn!(%error, "Accepting client connection failed");
+                    }
+                    return;
+                }
+            }
+        }
+        self.unaccepted.push(index);
+    }
+
+    /// Tries the listeners again whose wait for a file descriptor has ended.
+    pub(crate) fn accept_starved(&mut self) {
+        let now_ns = self.clock.last().mono_ns;
+        self.unaccepted.extend(take_due(&mut self.starved, now_ns));
+    }
+
+    /// Returns false when the listener no longer exists.
+    fn accept_one(&mut self, engine: &mut EngineIo<'_>, index: usize) -> io::Result<bool> {
+        let Some(Some(listener)) = self.listeners.get(index) else {
+            return Ok(false);
+        };
+        let (stream, remote, peer) = match listener {
+            Listener::Tcp { socket, tls, .. } => {
+                let (stream, addr) = socket.accept()?;
+                let peer = Peer {
+                    addr: addr.to_string(),
+                    laddr: stream
+                        .local_addr()
+                        .map_or_else(|_| String::new(), |addr| addr.to_string()),
+                    ..Peer::default()
+                };
+                let stream = if *tls {
+                    self.begin_tls(stream)?
+                } else {
+                    Stream::Tcp(stream)
+                };
+                (stream, Some(addr.ip()), peer)
+            }
+            Listener::Unix { socket, path, .. } => {
+                let (stream, _) = socket.accept()?;
+                let name = format!("{}:0", path.display());
+                let peer = Peer {
+                    addr: name.clone(),
+                    laddr: name,
+                    unix: true,
+                    ..Peer::default()
+                };
+                (Stream::Unix(stream), None, peer)
+            }
+        };
+        self.admit(engine, stream, remote, peer);
+        Ok(true)
+    }
+
+    fn admit(
+        &mut self,
+        engine: &mut EngineIo<'_>,
+        mut stream: Stream,
+        remote: Option<IpAddr>,
+        peer: Peer,
+    ) {
+        let settings = engine.store.config().settings();
+        let refusal = if engine.store.session_count() >= settings.maxclients {
+            Some(TOO_MANY)
+        } else if settings.protected_mode
+            && engine.store.default_user_is_nopass()
+            && remote.is_some_and(|ip| !ip.to_canonical().is_loopback())
+        {
+            Some(PROTECTED)
+        } else {
+            None
+        };
+        if let Some(refusal) = refusal {
+            self.rejected_connections += 1;
+            tracing::debug!(client = %peer.addr, "refusing a client");
+            // The send buffer of a new socket has room for this. If the write fails, the client sees the close.
+            let _ = stream.write(refusal);
+            stream.drain();
+            return;
+        }
+        prepare(&stream, settings);
+        let peer = Peer {
+            fd: stream.fd_number(),
+            ..peer
+        };
+        let now = self.clock.last();
+        tracing::debug!(client = %peer.addr, "Accepted");
+        let key = engine.store.connect(peer, now);
+        let is_tls = matches!(stream, Stream::Tls(_));
+        if let Err(error) = self.add_conn(key, stream) {
+            tracing::warn!(%error, "a client's socket cannot be watched");
+            engine.store.disconnect(key);
+        } else if is_tls {
+            self.limit_handshake(key);
+        }
+    }
+}
+
+/// Lists a listener to be tried again at `retry_ns`. Returns false if it waits already; then that wait goes on.
+fn retry_later(starved: &mut Vec<(u64, usize)>, retry_ns: u64, index: usize) -> bool {
+    let waits = starved.iter().any(|&(_, other)| other == index);
+    if !waits {
+        starved.push((retry_ns, index));
+    }
+    !waits
+}
+
+/// Takes the listeners whose wait ends by `now_ns`.
+fn take_due(starved: &mut Vec<(u64, usize)>, now_ns: u64) -> impl Iterator<Item = usize> {
+    let due = starved.extract_if(.., move |(at_ns, _)| *at_ns <= now_ns);
+    due.map(|(_, index)| index)
+}
+
+/// Errors of a connection that its client closed before it was accepted; the next one may succeed.
+fn is_about_one_client(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::Interrupted
+    )
+}
+
+/// Sets a TCP socket's options. The connection is served even if they cannot be set.
+fn prepare(stream: &Stream, settings: &Settings) {
+    let stream = match stream {
+        Stream::Tcp(stream) => stream,
+        Stream::Tls(stream) => &stream.socket,
+        Stream::Unix(_) => return,
+    };
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "TCP_NODELAY could not be set");
+    }
+    if settings.tcp_keepalive_s == 0 {
+        return;
+    }
+    let probes = u64::from(settings.tcp_keepalive_s);
+    let keepalive = TcpKeepalive::new()
+        .with_time(Duration::from_secs(probes))
+        .with_interval(Duration::from_secs((probes / 3).max(1)))
+        .with_retries(3);
+    if let Err(error) = SockRef::from(stream).set_tcp_keepalive(&keepalive) {
+        tracing::debug!(%error, "TCP keepalive could not be set");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_without_descriptors_waits_once() {
+        let mut starved = Vec::new();
+        assert!(retry_later(&mut starved, 100, 0));
+        assert!(retry_later(&mut starved, 110, 1));
+        // Clients that connect meanwhile neither add a wait nor make it longer.
+        for at_ns in 120..150 {
+            assert!(!retry_later(&mut starved, at_ns, 0));
+        }
+        assert_eq!(starved, [(100, 0), (110, 1)]);
+        assert_eq!(take_due(&mut starved, 99).count(), 0);
+        assert_eq!(take_due(&mut starved, 105).collect::<Vec<_>>(), [0]);
+        assert!(retry_later(&mut starved, 205, 0));
+        assert_eq!(take_due(&mut starved, 300).collect::<Vec<_>>(), [1, 0]);
+    }
+}
