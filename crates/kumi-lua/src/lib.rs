@@ -16,23 +16,14 @@
 //! Not here: files, sockets, `os`, `io`, `debug`, `package`, bytecode, finalizers and weak tables.
 #![forbid(unsafe_code)]
 
-mod call;
+mod base;
 mod compile;
-mod heap;
-mod host;
 mod libs;
-mod meter;
-mod number;
-mod pattern;
-mod printf;
-mod proto;
 mod state;
-mod table;
-mod value;
 mod vm;
 
-pub use call::Call;
-pub use host::{Host, Limits};
-pub use state::{CompileError, Function, Lua, ScriptError};
-pub use value::{FuncId, Str, TableId, ThreadId, UserId, Value};
+pub use base::value::{FuncId, Str, TableId, ThreadId, UserId, Value};
+pub use state::{CompileError, Lua, ScriptError};
 pub use vm::Error;
+pub use vm::host::{Host, Limits};
+pub use vm::host_call::{Call, Function};

@@ -1,20 +1,15 @@
 //! The state a host holds: loading chunks, running functions, reading results.
 
+use crate::base::value::{TableId, Value};
 use crate::compile::CompileError as Failure;
-use crate::host::{Host, Limits};
-use crate::value::{TableId, Value};
+use crate::vm::host::{Host, Limits};
+use crate::vm::host_call::Function;
 use crate::vm::{Error, ErrorKind, Native, Vm, stack_address};
 
 /// One Lua state: its objects, its globals and its libraries. It can move between threads.
 #[derive(Debug)]
 pub struct Lua {
     pub(crate) vm: Vm,
-}
-
-/// A function the host keeps. It stays until [`Lua::release`] or the end of the state.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub struct Function {
-    pin: usize,
 }
 
 /// A chunk that is not valid Lua, needs too much memory, or took so long that the host ended its compilation. The state is
@@ -258,7 +253,7 @@ impl Lua {
 
     /// Puts `math.random` back to the sequence every script of Redis starts with.
     pub fn reset_random(&mut self) {
-        self.vm.random = crate::libs::math::Random::new();
+        self.vm.random = crate::base::random::Random::new();
     }
 
     /// Bytes of all objects, and of the room for more that is allocated.
@@ -295,18 +290,6 @@ impl Lua {
 const STACK_KEPT: usize = 4096;
 
 impl Vm {
-    pub(crate) fn pin(&mut self, value: Value) -> Function {
-        let pin = match self.pinned.iter().position(Option::is_none) {
-            Some(pin) if self.pinned.len() > 64 || pin < 8 => pin,
-            _ => {
-                self.pinned.push(None);
-                self.pinned.len() - 1
-            }
-        };
-        self.pinned[pin] = Some(value);
-        Function { pin }
-    }
-
     fn shrink_stack(&mut self, slots: usize) {
         if self.stack.len() > slots {
             let bytes = (self.stack.len() - slots) * size_of::<Value>();
@@ -328,5 +311,20 @@ impl Vm {
             .find(|frame| frame.is_lua())?;
         let source = self.heap.protos.items[frame.proto as usize].source;
         Some((self.heap.bytes_of(source).to_vec(), self.line(frame)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vm::SMALL;
+
+    #[test]
+    fn a_long_string_without_an_end_leaves_no_buffer() {
+        let mut lua = Lua::redis(Limits::default());
+        let source = b"return pcall(cjson.decode, '\"' .. ('x'):rep(1000000))";
+        let script = lua.load("@user_script", source).unwrap();
+        assert!(lua.call(&mut (), &script, &[]).is_ok());
+        assert!(lua.vm.scratch.capacity() <= SMALL);
     }
 }

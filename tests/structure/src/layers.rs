@@ -133,6 +133,12 @@ const LAYERS: &[Layers] = &[
         excepted: &[],
     },
     Layers {
+        package: "kumi-lua",
+        layers: &[&["base"], &["vm"], &["compile"], &["libs"]],
+        exempt: &[],
+        excepted: &[],
+    },
+    Layers {
         package: "kumi-muf",
         layers: &[
             &["core"],

@@ -7,8 +7,8 @@ use super::CompileError;
 use super::func::{ConstantKey, Expr, FuncState, Kind, NO_JUMP};
 use super::lex::Near;
 use super::parser::Parser;
-use crate::proto::{CONSTANT, FIELDS_PER_FLUSH, Instr, MAX_OPERAND_CONSTANT, Op};
-use crate::value::{Str, Value};
+use crate::base::proto::{CONSTANT, FIELDS_PER_FLUSH, Instr, MAX_OPERAND_CONSTANT, Op};
+use crate::base::value::{Str, Value};
 
 type Result<T> = std::result::Result<T, CompileError>;
 

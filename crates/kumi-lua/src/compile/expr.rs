@@ -3,7 +3,7 @@
 use super::func::{Expr, FuncState, Kind};
 use super::lex::{Keyword, Token};
 use super::parser::{Parser, Result};
-use crate::proto::{FIELDS_PER_FLUSH, Op, Varargs};
+use crate::base::proto::{FIELDS_PER_FLUSH, Op, Varargs};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Binary {

@@ -1,7 +1,7 @@
 //! The function being compiled: its instructions, registers, blocks, variables and constants.
 
-use crate::proto::{Body, Instr, LocalVar, Proto, UpvalSource, Varargs};
-use crate::value::{Str, Value};
+use crate::base::proto::{Body, Instr, LocalVar, Proto, UpvalSource, Varargs};
+use crate::base::value::{Str, Value};
 use std::collections::HashMap;
 
 /// The end of a list of jumps.

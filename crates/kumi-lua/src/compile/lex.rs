@@ -1,10 +1,11 @@
 //! The lexer: bytes to tokens, with Lua 5.1's messages.
 
-use super::{CompileError, chunk_id};
-use crate::heap::Heap;
-use crate::meter::Budget;
-use crate::number;
-use crate::value::Str;
+use super::CompileError;
+use crate::base::chunk_name::chunk_id;
+use crate::base::number;
+use crate::base::value::Str;
+use crate::vm::heap::Heap;
+use crate::vm::meter::Budget;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Token {

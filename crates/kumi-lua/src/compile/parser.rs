@@ -3,10 +3,10 @@
 use super::CompileError;
 use super::func::{Block, Expr, FuncState, Kind, NO_JUMP};
 use super::lex::{Keyword, Lexer, Near, Token};
-use crate::heap::Heap;
-use crate::meter::Budget;
-use crate::proto::{LocalVar, Op, UpvalSource, Varargs};
-use crate::value::Str;
+use crate::base::proto::{LocalVar, Op, UpvalSource, Varargs};
+use crate::base::value::Str;
+use crate::vm::heap::Heap;
+use crate::vm::meter::Budget;
 use crate::vm::stack_address;
 
 pub(crate) type Result<T> = std::result::Result<T, CompileError>;

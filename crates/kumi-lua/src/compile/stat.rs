@@ -3,7 +3,7 @@
 use super::func::{Expr, Kind, NO_JUMP};
 use super::lex::{Keyword, Token};
 use super::parser::{MAX_LEVELS, Parser, Result};
-use crate::proto::Op;
+use crate::base::proto::Op;
 
 impl Parser<'_> {
     pub(crate) fn chunk(&mut self) -> Result<()> {
@@ -193,7 +193,7 @@ impl Parser<'_> {
         self.close_block()
     }
 
-    fn numeric_for(&mut self, name: crate::value::Str, line: u32) -> Result<()> {
+    fn numeric_for(&mut self, name: crate::base::value::Str, line: u32) -> Result<()> {
         let base = self.f().free_reg;
         for hidden in [&b"(for index)"[..], b"(for limit)", b"(for step)"] {
             self.declare_literal(hidden)?;
@@ -217,7 +217,7 @@ impl Parser<'_> {
         self.load_next(&mut e)
     }
 
-    fn generic_for(&mut self, first: crate::value::Str, _line: u32) -> Result<()> {
+    fn generic_for(&mut self, first: crate::base::value::Str, _line: u32) -> Result<()> {
         let base = self.f().free_reg;
         for hidden in [&b"(for generator)"[..], b"(for state)", b"(for control)"] {
             self.declare_literal(hidden)?;

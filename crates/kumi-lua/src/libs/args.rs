@@ -1,6 +1,6 @@
 //! Reading the arguments of native functions, with Lua's messages for wrong ones.
 
-use crate::value::{Str, TableId, Value};
+use crate::base::value::{Str, TableId, Value};
 use crate::vm::{Args, Result, Vm};
 
 impl Vm {

@@ -1,10 +1,10 @@
 //! The base library.
 
 use super::args::to_integer;
-use crate::heap::Closure;
-use crate::host::Host;
-use crate::number;
-use crate::value::{FuncId, Str, TableId, Value};
+use crate::base::number;
+use crate::base::value::{FuncId, Str, TableId, Value};
+use crate::vm::heap::Closure;
+use crate::vm::host::Host;
 use crate::vm::{Args, Error, Event, MAX_NATIVE_SLOTS, NativeFn, Result, SMALL, Vm};
 
 /// How often the text of an error is copied until it is a string, at most.

@@ -1,7 +1,7 @@
 //! Bit operations on 32-bit integers, as Lua BitOp defines them.
 
-use crate::host::Host;
-use crate::value::Value;
+use crate::base::value::Value;
+use crate::vm::host::Host;
 use crate::vm::{Args, NativeFn, Result, Vm};
 
 const FUNCTIONS: &[(&str, NativeFn)] = &[

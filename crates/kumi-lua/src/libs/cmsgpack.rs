@@ -2,9 +2,9 @@
 //! [`MAX_NESTING`] levels as the original does.
 
 use super::args::to_integer;
-use crate::heap::TABLE_OVERHEAD;
-use crate::host::Host;
-use crate::value::{Str, TableId, Value};
+use crate::base::value::{Str, TableId, Value};
+use crate::vm::heap::TABLE_OVERHEAD;
+use crate::vm::host::Host;
 use crate::vm::{Args, Error, MAX_NATIVE_SLOTS, Result, Vm};
 
 /// Tables nested deeper are packed as nil.

@@ -1,9 +1,9 @@
 //! The coroutine library.
 
-use crate::heap::Closure;
-use crate::host::Host;
-use crate::value::{ThreadId, Value};
+use crate::base::value::{ThreadId, Value};
 use crate::vm::coroutine::Status;
+use crate::vm::heap::Closure;
+use crate::vm::host::Host;
 use crate::vm::{Args, Native, Result, Vm};
 
 pub(crate) fn open(vm: &mut Vm) {

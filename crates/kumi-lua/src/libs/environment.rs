@@ -1,7 +1,7 @@
 //! Redis's environment: protected globals and its error handler.
 
-use crate::host::Host;
-use crate::value::{TableId, Value};
+use crate::base::value::{TableId, Value};
+use crate::vm::host::Host;
 use crate::vm::{Args, Native, Result, Vm};
 
 pub(crate) fn open(vm: &mut Vm) {

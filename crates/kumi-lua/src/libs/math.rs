@@ -1,42 +1,8 @@
-//! The math library, with Redis's own generator behind `random`: the linear congruence of `drand48` from a fixed start.
+//! The math library.
 
-use crate::host::Host;
-use crate::value::Value;
+use crate::base::value::Value;
+use crate::vm::host::Host;
 use crate::vm::{Args, NativeFn, Result, Vm};
-
-/// 48 bits of state.
-#[derive(Debug)]
-pub(crate) struct Random {
-    state: u64,
-}
-
-const MULTIPLIER: u64 = 0x5_DEEC_E66D;
-const INCREMENT: u64 = 0xB;
-const MASK: u64 = (1 << 48) - 1;
-const LOW_WORD: u64 = 0x330E;
-/// Every server starts here.
-const START: u64 = 0x1234_ABCD_330E;
-
-impl Random {
-    pub(crate) fn new() -> Random {
-        Random { state: START }
-    }
-
-    fn seed(&mut self, seed: i32) {
-        self.state = u64::from(seed as u32) << 16 | LOW_WORD;
-    }
-
-    /// 31 bits.
-    fn next(&mut self) -> i32 {
-        self.state = self.state.wrapping_mul(MULTIPLIER).wrapping_add(INCREMENT) & MASK;
-        (self.state >> 17) as i32
-    }
-
-    /// In [0, 1).
-    fn fraction(&mut self) -> f64 {
-        f64::from(self.next() % i32::MAX) / f64::from(i32::MAX)
-    }
-}
 
 const FUNCTIONS: &[(&str, NativeFn)] = &[
     ("abs", |vm, _, args| unary(vm, args, f64::abs)),
@@ -129,7 +95,7 @@ fn frexp(vm: &mut Vm, _: &mut dyn Host, args: Args) -> Result<usize> {
 fn ldexp(vm: &mut Vm, _: &mut dyn Host, args: Args) -> Result<usize> {
     let power = vm.check_int32(args, 1)?;
     let x = vm.check_number(args, 0)?;
-    let result = crate::number::scale_by_two(x, power.clamp(-5000, 5000));
+    let result = crate::base::number::scale_by_two(x, power.clamp(-5000, 5000));
     vm.give(Value::Number(result))
 }
 
@@ -175,17 +141,4 @@ fn randomseed(vm: &mut Vm, _: &mut dyn Host, args: Args) -> Result<usize> {
     let seed = vm.check_int32(args, 0)?;
     vm.random.seed(seed);
     Ok(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_number_is_the_one_every_redis_gives() {
-        assert_eq!(
-            format!("{:.14}", Random::new().fraction()),
-            "0.39646477363839"
-        );
-    }
 }

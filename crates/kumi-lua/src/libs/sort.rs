@@ -2,8 +2,8 @@
 //! its steps visible. It recurses into the smaller half only, so its depth is the logarithm of the length.
 
 use super::base::check_writable;
-use crate::host::Host;
-use crate::value::{TableId, Value};
+use crate::base::value::{TableId, Value};
+use crate::vm::host::Host;
 use crate::vm::{Args, Result, Vm};
 
 struct Sorter<'a> {

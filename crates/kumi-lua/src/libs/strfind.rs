@@ -1,11 +1,11 @@
 //! Searching in strings: find, match, gmatch and gsub.
 
 use super::string::relative;
-use crate::heap::{Closure, Heap};
-use crate::host::Host;
-use crate::meter::Meter;
-use crate::pattern::{Captured, MAX_CAPTURES, Matcher, invalid};
-use crate::value::{Str, Value};
+use crate::base::value::{Str, Value};
+use crate::libs::pattern::{Captured, MAX_CAPTURES, Matcher, invalid};
+use crate::vm::heap::{Closure, Heap};
+use crate::vm::host::Host;
+use crate::vm::meter::Meter;
 use crate::vm::{Args, Native, Result, Vm};
 
 /// One match: its range and its captures.
@@ -303,7 +303,7 @@ fn append_replacement(
         }
         Value::Number(n) => {
             vm.room(host, out, 32)?;
-            crate::number::write(out, n);
+            crate::base::number::write(out, n);
         }
         _ => {
             let kind = value.type_name();
@@ -359,7 +359,7 @@ fn append_template(
                 vm.room(host, out, end - start)?;
                 out.extend_from_slice(&vm.heap.bytes_of(src)[start..end]);
             }
-            Captured::Position(at) => crate::number::write(out, at as f64),
+            Captured::Position(at) => crate::base::number::write(out, at as f64),
             Captured::Unfinished => return Err(invalid("unfinished capture")),
         }
     }

@@ -1,9 +1,9 @@
 //! `string.format`.
 
 use super::args::to_integer;
-use crate::host::Host;
-use crate::printf::Spec;
-use crate::value::Str;
+use crate::base::printf::Spec;
+use crate::base::value::Str;
+use crate::vm::host::Host;
 use crate::vm::{Args, Result, Vm};
 
 /// The longest text of a conversion that is neither `%s` nor `%q`: a double in full with the most digits after it.
@@ -48,7 +48,7 @@ fn fill(vm: &mut Vm, host: &mut dyn Host, args: Args, template: &[u8]) -> Result
         at += 1;
         convert(vm, host, args, next, (spec, conversion), &mut out)?;
     }
-    let value = crate::value::Value::Str(vm.heap.string_from(out));
+    let value = crate::base::value::Value::Str(vm.heap.string_from(out));
     vm.give(value)
 }
 

@@ -1,9 +1,9 @@
 //! The string library, except searching (`strfind.rs`) and formatting (`strformat.rs`).
 
 use super::{strfind, strformat};
-use crate::heap::Closure;
-use crate::host::Host;
-use crate::value::Value;
+use crate::base::value::Value;
+use crate::vm::heap::Closure;
+use crate::vm::host::Host;
 use crate::vm::{Args, MAX_NATIVE_SLOTS, Result, Vm};
 
 pub(crate) fn open(vm: &mut Vm) {

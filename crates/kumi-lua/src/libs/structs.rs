@@ -1,8 +1,8 @@
 //! The `struct` library of Redis: binary packing with sizes, alignment and byte order.
 
 use super::args::to_integer;
-use crate::host::Host;
-use crate::value::Value;
+use crate::base::value::Value;
+use crate::vm::host::Host;
 use crate::vm::{Args, MAX_NATIVE_SLOTS, Result, Vm};
 
 /// Largest size of an integer option.

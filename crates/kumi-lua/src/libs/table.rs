@@ -1,9 +1,9 @@
 //! The table library, except `sort`.
 
 use super::base::check_writable;
-use crate::host::Host;
-use crate::number;
-use crate::value::{TableId, Value};
+use crate::base::number;
+use crate::base::value::{TableId, Value};
+use crate::vm::host::Host;
 use crate::vm::{Args, Result, Vm};
 
 pub(crate) fn open(vm: &mut Vm) {

@@ -1,10 +1,10 @@
 //! Arithmetic on values that are not both numbers, and conversions between strings and numbers.
 
 use super::{Error, Event, Result, Vm};
-use crate::host::Host;
-use crate::number;
-use crate::proto::Op;
-use crate::value::Value;
+use crate::base::number;
+use crate::base::proto::Op;
+use crate::base::value::Value;
+use crate::vm::host::Host;
 
 /// The remainder with the sign of the divisor.
 #[inline]
@@ -59,7 +59,7 @@ impl Vm {
     }
 
     /// A string, or a number as one.
-    pub(crate) fn coerce_str(&mut self, value: Value) -> Option<crate::value::Str> {
+    pub(crate) fn coerce_str(&mut self, value: Value) -> Option<crate::base::value::Str> {
         match value {
             Value::Str(s) => Some(s),
             Value::Number(n) => {

@@ -4,11 +4,11 @@ use super::{
     Args, CALL_COST, Error, ErrorKind, Event, FRAME_ROOM, Frame, MAX_FRAMES, MAX_NATIVE_DEPTH,
     NO_PROTO, Native, Result, Vm, stack_address,
 };
-use crate::call::Call;
-use crate::heap::{Closure, Upvalue};
-use crate::host::Host;
-use crate::proto::Varargs;
-use crate::value::{FuncId, Value};
+use crate::base::proto::Varargs;
+use crate::base::value::{FuncId, Value};
+use crate::vm::heap::{Closure, Upvalue};
+use crate::vm::host::Host;
+use crate::vm::host_call::Call;
 
 /// Stack slots of one coroutine: enough for the most frames with the most registers.
 const MAX_SLOTS: usize = 1 << 22;

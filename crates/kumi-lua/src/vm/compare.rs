@@ -1,8 +1,8 @@
 //! Equality and order with metamethods.
 
 use super::{Error, Event, Result, Vm};
-use crate::host::Host;
-use crate::value::Value;
+use crate::base::value::Value;
+use crate::vm::host::Host;
 
 impl Vm {
     #[inline]

@@ -1,9 +1,9 @@
 //! The `..` operator over a range of registers.
 
 use super::{Error, Event, Result, SMALL, Vm};
-use crate::host::Host;
-use crate::number;
-use crate::value::Value;
+use crate::base::number;
+use crate::base::value::Value;
+use crate::vm::host::Host;
 
 impl Vm {
     /// Concatenates stack places `first..=last`; `base` is the frame's, for errors.

@@ -2,9 +2,9 @@
 
 use super::run::Exit;
 use super::{Error, ErrorKind, FRAME_ROOM, Frame, Result, Vm};
-use crate::heap::{block_bytes, color};
-use crate::host::Host;
-use crate::value::{ThreadId, Value};
+use crate::base::value::{ThreadId, Value};
+use crate::vm::heap::{block_bytes, color};
+use crate::vm::host::Host;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
@@ -173,7 +173,7 @@ impl Vm {
             .expect("a coroutine that yielded has a frame");
         let call = self.body(frame.proto).code[frame.pc as usize - 1];
         let func = frame.base as usize + call.a as usize;
-        let wanted = if call.op == crate::proto::Op::TailCall {
+        let wanted = if call.op == crate::base::proto::Op::TailCall {
             -1
         } else {
             call.c as i32 - 1

@@ -4,8 +4,8 @@
 //! made by [`Vm::finish_error`] when the error leaves the loop.
 
 use super::{Args, Frame, Vm};
-use crate::compile::chunk_id_of;
-use crate::value::Value;
+use crate::base::chunk_name::chunk_id;
+use crate::base::value::Value;
 
 /// The result of anything a script may make fail.
 pub(crate) type Result<T> = std::result::Result<T, Error>;
@@ -65,7 +65,7 @@ impl Error {
     #[cold]
     pub(crate) fn at_register(mut self, operand: u32) -> Error {
         if let ErrorKind::Type { register, .. } = &mut *self.0
-            && operand < crate::proto::CONSTANT
+            && operand < crate::base::proto::CONSTANT
             && register.is_none()
         {
             *register = Some(operand as usize);
@@ -126,10 +126,8 @@ impl Vm {
 
     /// `chunk:line: ` of a Lua frame.
     pub(crate) fn position(&self, frame: &Frame) -> Vec<u8> {
-        let mut text = chunk_id_of(
-            &self.heap,
-            self.heap.protos.items[frame.proto as usize].source,
-        );
+        let source = self.heap.protos.items[frame.proto as usize].source;
+        let mut text = chunk_id(self.heap.bytes_of(source));
         text.extend_from_slice(format!(":{}: ", self.line(frame)).as_bytes());
         text
     }

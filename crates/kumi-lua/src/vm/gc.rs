@@ -12,12 +12,12 @@
 //! into an upvalue is marked at once. There are no finalizers and no weak tables: `__gc` and `__mode` have no effect.
 
 use super::{Error, ErrorKind, Result, Vm};
-use crate::heap::{
+use crate::base::table::Table;
+use crate::base::value::{Str, TableId, ThreadId, Value};
+use crate::vm::heap::{
     CHECK_BYTES, Closure, TABLE_OVERHEAD, UPVAL_OVERHEAD, Upvalue, color, func_bytes,
 };
-use crate::host::Host;
-use crate::table::Table;
-use crate::value::{Str, TableId, ThreadId, Value};
+use crate::vm::host::Host;
 
 /// Bytes a new state may hold before its first cycle.
 pub(crate) const FIRST_THRESHOLD: usize = 256 * 1024;
@@ -352,7 +352,7 @@ impl Vm {
         let locals: Vec<Str> = proto.locals.iter().map(|local| local.name).collect();
         let upvals: Vec<Str> = proto.upvals.iter().map(|upval| upval.name).collect();
         let source = proto.source;
-        let cost = strings.len() * 16 + locals.len() * 16 + size_of::<crate::proto::Proto>();
+        let cost = strings.len() * 16 + locals.len() * 16 + size_of::<crate::base::proto::Proto>();
         self.mark_string(source);
         for s in strings.iter().chain(&locals).chain(&upvals) {
             self.mark_string(*s);
@@ -482,7 +482,7 @@ impl Vm {
             4 => {
                 let proto = &mut heap.protos.items[at];
                 heap.bytes -= proto.bytes();
-                proto.body = crate::proto::Body::default();
+                proto.body = crate::base::proto::Body::default();
                 proto.strings = Box::default();
                 proto.children = Box::default();
                 proto.upvals = Box::default();
@@ -491,7 +491,7 @@ impl Vm {
                 heap.protos.free.push(index);
             }
             5 => {
-                heap.bytes -= size_of::<crate::heap::UserData>();
+                heap.bytes -= size_of::<crate::vm::heap::UserData>();
                 heap.users.items[at].meta = None;
                 heap.users.free.push(index);
             }
@@ -518,7 +518,7 @@ impl Vm {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::Limits;
+    use crate::vm::host::Limits;
 
     /// A small heap is marked and swept in one step. The next cycle must not begin with the next allocation.
     #[test]

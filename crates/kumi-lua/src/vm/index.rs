@@ -1,8 +1,8 @@
 //! Reading and writing fields with metamethods and read-only tables.
 
 use super::{Error, Event, Result, Vm};
-use crate::host::Host;
-use crate::value::{TableId, Value};
+use crate::base::value::{TableId, Value};
+use crate::vm::host::Host;
 
 /// Longest chain of `__index` or `__newindex` tables.
 const MAX_CHAIN: usize = 100;

@@ -1,8 +1,8 @@
 //! Names for error messages: which variable, field or upvalue a register held, read from the code before the failure.
 
 use super::{Frame, Vm};
-use crate::proto::{Body, CONSTANT, Instr, Op, Proto};
-use crate::value::{Str, Value};
+use crate::base::proto::{Body, CONSTANT, Instr, Op, Proto};
+use crate::base::value::{Str, Value};
 
 /// A kind ("local", "global", "field", "upvalue", "method") and a name.
 pub(crate) type Name = (&'static str, Vec<u8>);

@@ -8,10 +8,10 @@
 
 use super::arith::compute;
 use super::{CALL_COST, Error, ErrorKind, Event, NO_PROTO, Result, Vm};
-use crate::heap::{Closure, LARGE, LuaClosure};
-use crate::host::Host;
-use crate::proto::{Body, CONSTANT, FIELDS_PER_FLUSH, Op};
-use crate::value::Value;
+use crate::base::proto::{Body, CONSTANT, FIELDS_PER_FLUSH, Op};
+use crate::base::value::Value;
+use crate::vm::heap::{Closure, LARGE, LuaClosure};
+use crate::vm::host::Host;
 
 /// Instructions of a body that are charged only where it goes back, calls or returns.
 pub(super) const LONG_CODE: usize = 1 << 14;
@@ -484,7 +484,7 @@ impl Vm {
     }
 
     #[inline]
-    fn upvalue_of(&self, function: crate::value::FuncId, at: usize) -> u32 {
+    fn upvalue_of(&self, function: crate::base::value::FuncId, at: usize) -> u32 {
         match &self.heap.funcs.items[function.index()].closure {
             Closure::Lua(lua) => lua.upvals[at],
             Closure::Native(_) => 0,
@@ -580,7 +580,12 @@ impl Vm {
     }
 
     #[inline(never)]
-    fn new_closure(&mut self, parent: crate::value::FuncId, base: usize, child: u32) -> Value {
+    fn new_closure(
+        &mut self,
+        parent: crate::base::value::FuncId,
+        base: usize,
+        child: u32,
+    ) -> Value {
         let count = self.heap.protos.items[child as usize].upvals.len();
         let mut upvals = Vec::with_capacity(count);
         for at in 0..count {

@@ -1,9 +1,9 @@
 //! `cjson.decode`.
 
 use super::{Setting, setting};
-use crate::host::Host;
-use crate::number;
-use crate::value::{Str, TableId, Value};
+use crate::base::number;
+use crate::base::value::{Str, TableId, Value};
+use crate::vm::host::Host;
 use crate::vm::{Args, Error, Result, SMALL, Vm};
 
 /// Bytes of a string that are read between two charges.
@@ -414,28 +414,5 @@ impl Decoder<'_> {
             let digit = (self.byte(at) as char).to_digit(16)?;
             Some(code << 4 | digit)
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Limits, Lua};
-
-    struct NoFunctions;
-
-    impl Host for NoFunctions {
-        fn call(&mut self, _: u32, call: &mut crate::Call<'_>) -> Result<()> {
-            Err(call.error("no host functions here"))
-        }
-    }
-
-    #[test]
-    fn a_long_string_without_an_end_leaves_no_buffer() {
-        let mut lua = Lua::redis(Limits::default());
-        let source = b"return pcall(cjson.decode, '\"' .. ('x'):rep(1000000))";
-        let script = lua.load("@user_script", source).unwrap();
-        assert!(lua.call(&mut NoFunctions, &script, &[]).is_ok());
-        assert!(lua.vm.scratch.capacity() <= SMALL);
     }
 }

@@ -1,9 +1,9 @@
 //! `cjson.encode`.
 
 use super::{NULL_FOR_INVALID, Setting, setting};
-use crate::host::Host;
-use crate::number;
-use crate::value::{Str, TableId, Value};
+use crate::base::number;
+use crate::base::value::{Str, TableId, Value};
+use crate::vm::host::Host;
 use crate::vm::{Args, Error, Result, Vm};
 
 /// Bytes of a string that are escaped between two charges.

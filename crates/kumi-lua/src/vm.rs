@@ -14,19 +14,21 @@ mod concat;
 pub(crate) mod coroutine;
 pub(crate) mod error;
 mod gc;
+pub(crate) mod heap;
+pub(crate) mod host;
+pub(crate) mod host_call;
 mod index;
-pub(crate) use index::READONLY;
+pub(crate) mod meter;
 mod names;
 mod run;
 
-use crate::compile::{self, CompileError};
-use crate::heap::{Closure, Heap, LARGE, LuaClosure, NativeClosure};
-use crate::host::{Host, Limits};
-use crate::meter::{Budget, Meter};
-use crate::proto::Body;
-use crate::value::{FuncId, Str, TableId, ThreadId, Value};
+use crate::base::proto::Body;
+use crate::base::value::{FuncId, Str, TableId, ThreadId, Value};
 pub use error::Error;
 pub(crate) use error::{ErrorKind, Result};
+use heap::{Closure, Heap, LARGE, NativeClosure};
+use host::{Host, Limits};
+pub(crate) use index::READONLY;
 
 /// Nested native calls: LUAI_MAXCCALLS.
 pub(crate) const MAX_NATIVE_DEPTH: u32 = 200;
@@ -137,7 +139,7 @@ pub(crate) struct Vm {
     pub(crate) limits: Limits,
     /// Instructions left until the host's hook is called.
     pub(crate) fuel: i64,
-    pub(crate) random: crate::libs::math::Random,
+    pub(crate) random: crate::base::random::Random,
     pub(crate) gc: gc::Collector,
     /// A buffer natives build strings in.
     pub(crate) scratch: Vec<u8>,
@@ -154,7 +156,7 @@ impl Vm {
             .map(|name| heap.string(name.as_bytes()))
             .collect();
         for name in &event_names {
-            heap.strings.items[name.index()].mark = crate::heap::color::FIXED;
+            heap.strings.items[name.index()].mark = heap::color::FIXED;
         }
         let main = heap.thread(coroutine::Coroutine::main());
         let fuel = limits.hook_interval;
@@ -180,7 +182,7 @@ impl Vm {
             stack_floor: 0,
             limits,
             fuel,
-            random: crate::libs::math::Random::new(),
+            random: crate::base::random::Random::new(),
             gc: gc::Collector::default(),
             scratch: Vec::new(),
             held: 0,
@@ -338,30 +340,6 @@ impl Vm {
         }
         out.try_reserve_exact(size - out.len())
             .map_err(|_| Error::from(ErrorKind::Memory))
-    }
-
-    /// Compiles a chunk that lies outside of the heap. Nothing is collected meanwhile.
-    pub(crate) fn compile(
-        &mut self,
-        host: &mut dyn Host,
-        source: &[u8],
-        name: Str,
-    ) -> std::result::Result<FuncId, CompileError> {
-        let budget = Budget {
-            memory_bytes: self.memory_limit().saturating_sub(source.len()),
-            meter: Meter {
-                fuel: &mut self.fuel,
-                interval: self.limits.hook_interval,
-                host,
-            },
-        };
-        let (depth, floor) = (self.depth, self.stack_floor);
-        let proto = compile::compile(&mut self.heap, source, name, depth, floor, budget)?;
-        let closure = Closure::Lua(LuaClosure {
-            proto,
-            upvals: Box::default(),
-        });
-        Ok(self.heap.function(closure, self.globals))
     }
 
     /// A part of a string. As [`Vm::reserve_memory`] it may collect.

@@ -8,6 +8,7 @@ mod cmsgpack;
 mod coroutine;
 mod environment;
 pub(crate) mod math;
+mod pattern;
 mod sort;
 mod strfind;
 mod strformat;
@@ -15,7 +16,7 @@ mod string;
 mod structs;
 mod table;
 
-use crate::value::{TableId, Value};
+use crate::base::value::{TableId, Value};
 use crate::vm::{NativeFn, Vm};
 
 pub(crate) use environment::{guard, protect};

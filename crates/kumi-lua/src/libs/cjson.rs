@@ -8,9 +8,9 @@ mod encode;
 
 use super::args::to_integer;
 use super::base::{c_text, invalid_option};
-use crate::heap::Closure;
-use crate::host::Host;
-use crate::value::{TableId, Value};
+use crate::base::value::{TableId, Value};
+use crate::vm::heap::Closure;
+use crate::vm::host::Host;
 use crate::vm::{Args, Native, NativeFn, Result, Vm};
 
 /// A setting: its place in the configuration table.

@@ -9,7 +9,7 @@
 //! node; otherwise the new key goes to the free node. `last_free` only moves down; when it reaches zero the table is
 //! resized.
 
-use crate::value::{Str, TableId, Value};
+use crate::base::value::{Str, TableId, Value};
 
 const NONE: u32 = u32::MAX;
 /// The largest power of two an array part can have: 2^26 elements.

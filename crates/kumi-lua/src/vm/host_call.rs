@@ -1,8 +1,7 @@
 //! What a host function sees of the script that called it.
 
-use crate::number;
-use crate::state::Function;
-use crate::value::{TableId, Value};
+use crate::base::number;
+use crate::base::value::{TableId, Value};
 use crate::vm::{Args, Error, Vm};
 
 /// A call from a script to a host function: its arguments, and a place for its results.
@@ -172,5 +171,26 @@ impl<'a> Call<'a> {
     /// The chunk name and line of the script that called, if Lua code did.
     pub fn caller(&self) -> Option<(Vec<u8>, u32)> {
         self.vm.raised_at()
+    }
+}
+
+/// A function the host keeps. It stays until [`Lua::release`](crate::Lua::release) or the end of the state.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct Function {
+    pub(crate) pin: usize,
+}
+
+impl Vm {
+    /// Keeps a value for the host.
+    pub(crate) fn pin(&mut self, value: Value) -> Function {
+        let pin = match self.pinned.iter().position(Option::is_none) {
+            Some(pin) if self.pinned.len() > 64 || pin < 8 => pin,
+            _ => {
+                self.pinned.push(None);
+                self.pinned.len() - 1
+            }
+        };
+        self.pinned[pin] = Some(value);
+        Function { pin }
     }
 }

@@ -1,7 +1,7 @@
 //! What bounds work that is done outside the run loop: matching patterns and compiling.
 
-use crate::heap::Heap;
-use crate::host::Host;
+use crate::vm::heap::Heap;
+use crate::vm::host::Host;
 use crate::vm::{Error, ErrorKind, Result};
 
 /// Charges work to the budget of the running script.

@@ -3,7 +3,7 @@
 //! The instruction set is that of Lua 5.1. Names in error messages ("local 'x'", "field 'y'") are found by reading the
 //! instructions before the one that failed, so the code must have the shape Lua 5.1's compiler gives it.
 
-use crate::value::{Str, Value};
+use crate::base::value::{Str, Value};
 
 /// Operation codes. R(x) is a register, K(x) a constant, RK(x) either: constants have [`CONSTANT`] set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

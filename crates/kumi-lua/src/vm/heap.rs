@@ -3,9 +3,9 @@
 //! Objects are named by index and freed only by the collector (`gc.rs`). Strings up to [`SHORT`] bytes are interned, so
 //! that equal ones have equal indexes. Longer ones are interned only when one becomes a table key: [`Heap::canonical`].
 
-use crate::proto::Proto;
-use crate::table::Table;
-use crate::value::{FuncId, Str, TableId, ThreadId, UserId, Value};
+use crate::base::proto::Proto;
+use crate::base::table::Table;
+use crate::base::value::{FuncId, Str, TableId, ThreadId, UserId, Value};
 use crate::vm::Native;
 use crate::vm::coroutine::Coroutine;
 

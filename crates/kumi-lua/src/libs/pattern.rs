@@ -2,7 +2,7 @@
 //! one entry, so the depth is bounded by the pattern's length and the thread's stack is not used. Every step is charged
 //! to a [`Meter`], so that the host can interrupt a match that takes exponential time.
 
-use crate::meter::Meter;
+use crate::vm::meter::Meter;
 use crate::vm::{Error, ErrorKind, Result};
 
 pub(crate) const MAX_CAPTURES: usize = 32;
@@ -396,7 +396,7 @@ fn class_matches(byte: u8, class: u8) -> bool {
         b'd' => byte.is_ascii_digit(),
         b'l' => byte.is_ascii_lowercase(),
         b'p' => byte.is_ascii_punctuation(),
-        b's' => crate::number::is_space(byte),
+        b's' => crate::base::number::is_space(byte),
         b'u' => byte.is_ascii_uppercase(),
         b'w' => byte.is_ascii_alphanumeric(),
         b'x' => byte.is_ascii_hexdigit(),

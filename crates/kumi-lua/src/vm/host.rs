@@ -1,7 +1,7 @@
 //! What the embedding program gives a script: its functions, its hook and its limits.
 
-use crate::call::Call;
 use crate::vm::Error;
+use crate::vm::host_call::Call;
 
 /// The program that runs scripts. It is passed to every run, so that its functions have access to its state.
 pub trait Host {

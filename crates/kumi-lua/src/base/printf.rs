@@ -1,6 +1,6 @@
 //! C's `printf` conversions, as far as `string.format` and number formatting need them.
 
-use crate::number;
+use crate::base::number;
 
 /// The flags, width and precision of a conversion.
 #[derive(Clone, Copy, Debug, Default)]
