@@ -14,7 +14,7 @@ end
 local WORK, SEEN, TEXT, WHOLE = 5000, 5, 10, 40
 -- Ids that are read from an index at once, and the bytes that end a step.
 local CHUNK, BYTES = 100, 1048576
--- Ids of a line that one step compares with a cursor's id which is not where it was, about 1 ms, and how many are read at once.
+-- Ids of a line that one step compares with a cursor's id which is not where it was, about 2 ms, and how many are read at once.
 local FIND, FIND_CHUNK = 10000, 500
 -- The index of each state that is one key, and the sorted sets among them.
 local LISTS = { s = 'succeeded', c = 'cancelled' }
