@@ -97,9 +97,7 @@ impl Error {
             _ => None,
         }
     }
-}
 
-impl Error {
     /// The error of a call to a unit of this server; `away` is why the server is away, if it is.
     pub(crate) fn of_call(error: CallError, server: &str, away: Option<&str>) -> Self {
         match error {

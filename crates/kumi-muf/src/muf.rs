@@ -549,8 +549,8 @@ impl Muf {
             })
             .await?;
             match ran.await.map_err(|_| Error::Closed)? {
-                Ok(replies) => match replies.iter().find_map(refusal) {
-                    Some(reason) => return Err(Error::refused(self.server(), reason)),
+                Ok(replies) => match replies.iter().find_map(Reply::refusal) {
+                    Some(reason) => return Err(Error::refused(self.server(), reason.to_owned())),
                     None => return Ok(replies),
                 },
                 Err(_) if Instant::now() >= until => {
@@ -619,12 +619,5 @@ impl Drop for Listing {
     fn drop(&mut self) {
         // A driver that is gone has nothing to forget.
         let _ = self.0.back.send(Withdrawal::Units);
-    }
-}
-
-fn refusal(reply: &Reply) -> Option<String> {
-    match reply {
-        Reply::Refused(text) => Some(text.clone()),
-        _ => None,
     }
 }

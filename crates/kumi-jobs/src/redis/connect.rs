@@ -5,7 +5,6 @@ use super::{RedisQueue, Shared, codec, script};
 use crate::core::Settings;
 use crate::error::QueueError;
 use ::redis::{ConnectionInfo, Value, cmd};
-use kumi_common::Chain;
 use kumi_redis::ServerUrl;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -56,7 +55,7 @@ impl RedisOptions {
     /// # Errors
     /// If the URL or a file that it names cannot be used, or the queue's name is not `[A-Za-z0-9_.-]{1,64}`.
     pub fn from_url(url: &str) -> Result<Self, QueueError> {
-        let url = ServerUrl::parse(url).map_err(|error| unusable(&error))?;
+        let url = ServerUrl::parse(url).map_err(|error| QueueError::Config(error.to_string()))?;
         let queue = url.queue().unwrap_or(DEFAULT_QUEUE).to_owned();
         let options = Self {
             queue: queue.clone(),
@@ -136,7 +135,9 @@ impl RedisOptions {
     }
 
     fn info(&self) -> Result<ConnectionInfo, QueueError> {
-        self.url.connection_info().map_err(|error| unusable(&error))
+        self.url
+            .connection_info()
+            .map_err(|error| QueueError::Config(error.to_string()))
     }
 
     /// Takes the time from here instead of the server's clock, in milliseconds; for tests.
@@ -233,10 +234,6 @@ impl RedisOptions {
         };
         tracing::warn!(queue = %self.queue, error = &error as &dyn std::error::Error, "the queue is not in the list of all queues");
     }
-}
-
-fn unusable(error: &kumi_redis::Error) -> QueueError {
-    QueueError::Config(Chain(error).to_string())
 }
 
 /// Whether a write was made. False if the server is full, where only an enqueue may fail.

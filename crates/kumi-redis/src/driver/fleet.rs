@@ -49,9 +49,7 @@ impl<T> Up<T> {
         let bulk = self.bulk.poll(cx);
         commands.is_ready() || pushes.is_ready() || bulk.is_ready()
     }
-}
 
-impl<T> Up<T> {
     /// Sends a pipeline. Returns the tag of its replies if its connection accepts no more. The connection for large values
     /// may have to be opened then.
     pub(super) fn send(&mut self, waiting: Waiting<T>) -> Option<T> {

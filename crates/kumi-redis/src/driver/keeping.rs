@@ -97,9 +97,7 @@ impl<T> Connections<T> {
         }
         Ok((connections, told))
     }
-}
 
-impl<T> Connections<T> {
     /// Puts a connected node to use.
     fn node_up(&mut self, address: &Address, connected: Connected) {
         let Some(node) = self.fleet.nodes.get_mut(address) else {
@@ -243,51 +241,17 @@ impl<T> Connections<T> {
     /// One of this layer's tasks has ended.
     pub(super) fn reported(&mut self, report: Report) {
         match report {
-            // The node has left the map of slots, and perhaps come back: there is a later attempt if it has.
-            Report::Connected {
-                address, attempt, ..
-            } if !self.fleet.awaits(&address, attempt) => {}
-            Report::Connected {
-                address,
-                result: Err(error),
-                failures,
-                ..
-            } => {
-                self.report_trouble(&address, &error);
-                self.connect(address, failures);
-                self.refresh_slots(true);
-            }
-            Report::Connected {
-                address,
-                version,
-                result: Ok(connected),
-                ..
-            } if version == self.version => {
-                self.node_up(&address, *connected);
-            }
             Report::Connected {
                 address,
                 attempt,
-                result: Ok(mut connected),
+                version,
+                result,
                 failures,
-                ..
             } => {
-                // There are more patterns now than when it began.
-                let (patterns, version, flags) = (self.channels(), self.version, self.flags);
-                let route = self.route.clone();
-                self.tasks.spawn(async move {
-                    ensure_events(&mut connected.commands, flags).await;
-                    let pushes = &mut connected.pushes;
-                    let subscribed = route.subscribe(name(&address), pushes, &patterns).await;
-                    let failures = failures + u32::from(subscribed.is_err());
-                    Report::Connected {
-                        address,
-                        attempt,
-                        version,
-                        result: subscribed.map(|()| connected),
-                        failures,
-                    }
-                });
+                // If not, the node has left the map of slots, and perhaps come back: there is a later attempt if it has.
+                if self.fleet.awaits(&address, attempt) {
+                    self.connected(address, attempt, version, result, failures);
+                }
             }
             Report::Silent {
                 address,
@@ -312,6 +276,41 @@ impl<T> Connections<T> {
             }
             Report::Nothing => {}
         }
+    }
+
+    /// A node was connected, or not. `version` is that of the patterns that it was subscribed to.
+    fn connected(
+        &mut self,
+        address: Address,
+        attempt: u64,
+        version: u64,
+        result: Result<Box<Connected>, Error>,
+        failures: u32,
+    ) {
+        let mut connected = match result {
+            Ok(connected) if version == self.version => return self.node_up(&address, *connected),
+            Ok(connected) => connected,
+            Err(error) => {
+                self.report_trouble(&address, &error);
+                self.connect(address, failures);
+                return self.refresh_slots(true);
+            }
+        };
+        // There are more patterns now than when it began.
+        let (patterns, version, flags) = (self.channels(), self.version, self.flags);
+        let route = self.route.clone();
+        self.tasks.spawn(async move {
+            ensure_events(&mut connected.commands, flags).await;
+            let pushes = &mut connected.pushes;
+            let subscribed = route.subscribe(name(&address), pushes, &patterns).await;
+            Report::Connected {
+                address,
+                attempt,
+                version,
+                failures: failures + u32::from(subscribed.is_err()),
+                result: subscribed.map(|()| connected),
+            }
+        });
     }
 
     /// A ping was not answered in time. If bytes came meanwhile, on the connection that the reply is to come on, the link is
