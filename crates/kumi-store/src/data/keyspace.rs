@@ -36,8 +36,8 @@ pub(crate) use entry::Entry;
 pub(crate) use eviction::EvictionRule;
 pub(crate) use figures::Figures;
 pub(crate) use load::{LoadBatch, LoadedKey};
-pub(crate) use snapshot::FrozenDb;
 pub use snapshot::Piece;
+pub(crate) use snapshot::SnapshotDb;
 pub(crate) use tracking::{Invalidated, Tracking};
 pub(crate) use value::{NewValue, StringRef, Value, ValueRef};
 pub(crate) use waiters::{Held, Ticket, Waiters, Wake};
@@ -330,7 +330,7 @@ pub(crate) struct Work {
 /// The snapshot that is being taken, and what a cancelled one has left.
 #[derive(Debug, Default)]
 struct SnapshotState {
-    taken: Option<snapshot::Freeze>,
+    running: Option<snapshot::RunningSnapshot>,
     /// Databases whose tables may hold marks of a cancelled snapshot.
     sweeping: BTreeSet<usize>,
 }
@@ -595,7 +595,7 @@ impl Keyspace {
         self.recount(db);
         self.touch_waiters(db);
         let removed = old.table.len();
-        if removed > 0 || old.table.is_frozen() {
+        if removed > 0 || old.table.has_snapshot() {
             let old = self.keep_flushed(db, old);
             let garbage = old.map(|old| Garbage(Discarded::Database(Box::new(old))));
             self.garbage.extend(garbage);

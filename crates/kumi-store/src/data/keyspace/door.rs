@@ -62,7 +62,7 @@ enum Found {
     Live(Position),
     Nothing,
     /// An expired entry that must stay in place for now and counts as absent.
-    Frozen(Position),
+    Hidden(Position),
 }
 
 const _: () = assert!(size_of::<Found>() <= 16);
@@ -464,7 +464,7 @@ impl<'a> Keys<'a> {
             return Found::Live(position);
         }
         if self.keyspace.expiry.paused {
-            return Found::Frozen(position);
+            return Found::Hidden(position);
         }
         self.keyspace.expire_at(self.db, hash, position);
         Found::Nothing
@@ -526,13 +526,13 @@ impl<'a> Keys<'a> {
     fn add(&mut self, hash: u64, found: Found, entry: Entry) {
         self.keyspace.changing = true;
         self.notify(NotifyFlags::NEW, "new", entry.key());
-        if let Found::Frozen(_) = found {
+        if let Found::Hidden(_) = found {
             // Its expiry was not signalled while it was kept.
             let waiters = &mut self.keyspace.interest.waiters;
             waiters.touch_gone(self.db, entry.key());
         }
         let db = &mut self.keyspace.dbs[self.db];
-        if let Found::Live(position) | Found::Frozen(position) = found {
+        if let Found::Live(position) | Found::Hidden(position) = found {
             db.take(hash, position);
         }
         db.entry_bytes += entry.heap_bytes();

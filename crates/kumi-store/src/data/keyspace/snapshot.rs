@@ -1,7 +1,7 @@
 //! A snapshot of all databases, point in time, taken while they change and without a fork.
 //!
-//! [`Keyspace::freeze`] marks the instant. From then on the tables copy entries before their first
-//! change (`table/freeze.rs`), and [`Keyspace::copy_slice`] copies the rest in slices. What comes
+//! [`Keyspace::begin_snapshot`] marks the instant. From then on the tables copy entries before their first
+//! change (`table/snapshot.rs`), and [`Keyspace::copy_slice`] copies the rest in slices. What comes
 //! out is a sequence of [`Piece`]s, raw copies that another thread encodes; together they hold
 //! every key of the instant once.
 //!
@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 
 /// A running snapshot.
 #[derive(Debug, Default)]
-pub(super) struct Freeze {
+pub(super) struct RunningSnapshot {
     /// Databases that were flushed before they were copied.
     flushed: Vec<Db>,
     /// Databases with entries left to copy, by their numbers now.
@@ -29,7 +29,7 @@ pub(super) struct Freeze {
 
 /// A database at the instant of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FrozenDb {
+pub(crate) struct SnapshotDb {
     pub(crate) db: usize,
     pub(crate) keys: usize,
     pub(crate) with_deadline: usize,
@@ -38,13 +38,13 @@ pub(crate) struct FrozenDb {
 impl Keyspace {
     /// Begins a snapshot of this instant; one that runs ends. Returns the databases that have keys.
     /// `with_access` says that copies carry the access data of their keys.
-    pub(crate) fn freeze(&mut self, with_access: bool) -> Vec<FrozenDb> {
+    pub(crate) fn begin_snapshot(&mut self, with_access: bool) -> Vec<SnapshotDb> {
         self.thaw();
         let mut databases = Vec::new();
         for (db, data) in self.dbs.iter_mut().enumerate() {
-            data.table.freeze(db, with_access);
-            if data.table.is_frozen() {
-                databases.push(FrozenDb {
+            data.table.begin_snapshot(db, with_access);
+            if data.table.has_snapshot() {
+                databases.push(SnapshotDb {
                     db,
                     keys: data.table.len(),
                     with_deadline: data.deadlines.len(),
@@ -52,31 +52,31 @@ impl Keyspace {
             }
         }
         self.snapshot.sweeping.clear();
-        self.snapshot.taken = Some(Freeze {
-            left: databases.iter().map(|frozen| frozen.db).collect(),
-            ..Freeze::default()
+        self.snapshot.running = Some(RunningSnapshot {
+            left: databases.iter().map(|database| database.db).collect(),
+            ..RunningSnapshot::default()
         });
         databases
     }
 
     /// Whether a snapshot has entries left to copy, or pieces that were not taken.
-    pub(crate) fn is_frozen(&self) -> bool {
-        self.snapshot.taken.is_some()
+    pub(crate) fn has_snapshot(&self) -> bool {
+        self.snapshot.running.is_some()
     }
 
     /// Ends the snapshot. What was copied and not taken is dropped.
     pub(crate) fn thaw(&mut self) {
-        let Some(freeze) = self.snapshot.taken.take() else {
+        let Some(running) = self.snapshot.running.take() else {
             return;
         };
-        for db in freeze.left {
+        for db in running.left {
             let table = &mut self.dbs[db].table;
             table.thaw();
             if table.is_sweeping() {
                 self.snapshot.sweeping.insert(db);
             }
         }
-        for db in freeze.flushed {
+        for db in running.flushed {
             self.garbage
                 .push(Garbage(Discarded::Database(Box::new(db))));
         }
@@ -102,44 +102,48 @@ impl Keyspace {
     /// Copies entries as long as `go_on` says so. Returns whether the snapshot is complete: its last
     /// pieces come with the next [`Keyspace::take_pieces`], and nothing is copied any more.
     pub(crate) fn copy_slice(&mut self, go_on: &mut dyn FnMut() -> bool) -> bool {
-        let Some(mut freeze) = self.snapshot.taken.take() else {
+        let Some(mut running) = self.snapshot.running.take() else {
             return true;
         };
-        let complete = self.copy_into(&mut freeze, go_on);
-        self.snapshot.taken = Some(freeze);
+        let complete = self.copy_into(&mut running, go_on);
+        self.snapshot.running = Some(running);
         complete
     }
 
-    fn copy_into(&mut self, freeze: &mut Freeze, go_on: &mut dyn FnMut() -> bool) -> bool {
-        while let Some(db) = freeze.flushed.last_mut() {
-            if !db.table.copy_slice(&mut freeze.pieces, go_on) {
+    fn copy_into(
+        &mut self,
+        running: &mut RunningSnapshot,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> bool {
+        while let Some(db) = running.flushed.last_mut() {
+            if !db.table.copy_slice(&mut running.pieces, go_on) {
                 return false;
             }
-            if let Some(db) = freeze.flushed.pop() {
+            if let Some(db) = running.flushed.pop() {
                 self.garbage
                     .push(Garbage(Discarded::Database(Box::new(db))));
             }
         }
-        while let Some(&db) = freeze.left.first() {
+        while let Some(&db) = running.left.first() {
             let table = &mut self.dbs[db].table;
-            if !table.copy_slice(&mut freeze.pieces, go_on) {
+            if !table.copy_slice(&mut running.pieces, go_on) {
                 return false;
             }
-            freeze.left.remove(&db);
+            running.left.remove(&db);
         }
         true
     }
 
     /// The pieces that are ready for the thread that encodes them.
     pub(crate) fn take_pieces(&mut self) -> Vec<Piece> {
-        let Some(freeze) = &mut self.snapshot.taken else {
+        let Some(running) = &mut self.snapshot.running else {
             return Vec::new();
         };
-        let mut pieces = std::mem::take(&mut freeze.pieces);
-        for db in &mut freeze.flushed {
+        let mut pieces = std::mem::take(&mut running.pieces);
+        for db in &mut running.flushed {
             db.table.take_pieces(&mut pieces);
         }
-        for &db in &freeze.left {
+        for &db in &running.left {
             self.dbs[db].table.take_pieces(&mut pieces);
         }
         pieces
@@ -147,10 +151,10 @@ impl Keyspace {
 
     /// Takes over a database that was flushed, if a snapshot needs it; gives it back otherwise.
     pub(super) fn keep_flushed(&mut self, db: usize, data: Db) -> Option<Db> {
-        match &mut self.snapshot.taken {
-            Some(freeze) if data.table.is_frozen() => {
-                freeze.left.remove(&db);
-                freeze.flushed.push(data);
+        match &mut self.snapshot.running {
+            Some(running) if data.table.has_snapshot() => {
+                running.left.remove(&db);
+                running.flushed.push(data);
                 None
             }
             _ => Some(data),
@@ -159,8 +163,8 @@ impl Keyspace {
 
     /// Two databases changed places.
     pub(super) fn renumber(&mut self, first: usize, second: usize) {
-        if let Some(freeze) = &mut self.snapshot.taken {
-            exchange(&mut freeze.left, first, second);
+        if let Some(running) = &mut self.snapshot.running {
+            exchange(&mut running.left, first, second);
         }
         exchange(&mut self.snapshot.sweeping, first, second);
     }
@@ -183,8 +187,8 @@ mod tests {
     use crate::testing::Lab;
 
     fn left(lab: &Lab) -> Vec<usize> {
-        let freeze = lab.store.keyspace.snapshot.taken.as_ref();
-        freeze.map_or_else(Vec::new, |freeze| freeze.left.iter().copied().collect())
+        let running = lab.store.keyspace.snapshot.running.as_ref();
+        running.map_or_else(Vec::new, |running| running.left.iter().copied().collect())
     }
 
     /// A store with 100 keys in each of the databases 0, 3 and 7.
@@ -202,7 +206,7 @@ mod tests {
     #[test]
     fn only_databases_with_keys_are_walked() {
         let mut lab = lab();
-        lab.store.keyspace.freeze(false);
+        lab.store.keyspace.begin_snapshot(false);
         assert_eq!(left(&lab), [0, 3, 7]);
         lab.run("SET key:1 changed");
         lab.run("SWAPDB 3 9");
@@ -231,7 +235,7 @@ mod tests {
     #[test]
     fn marks_of_a_cancelled_snapshot_are_found_under_a_new_number() {
         let mut lab = lab();
-        lab.store.keyspace.freeze(false);
+        lab.store.keyspace.begin_snapshot(false);
         lab.run("SET key:1 changed");
         lab.store.keyspace.thaw();
         assert!(lab.store.keyspace.is_sweeping());

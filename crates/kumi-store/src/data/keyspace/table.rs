@@ -33,9 +33,9 @@ use siphasher::sip::SipHasher13;
 use super::compaction::Relocated;
 use super::entry::Entry;
 use super::segment::{BUCKETS, CAPACITY, Place, Segment};
-use freeze::Frozen;
+use snapshot::TableSnapshot;
 
-mod freeze;
+mod snapshot;
 
 /// The deepest directory. The hash's bits below are the segments' own.
 const MAX_DEPTH: u32 = 40;
@@ -121,7 +121,7 @@ pub(crate) struct Table {
     at_depth: [usize; MAX_DEPTH as usize + 1],
     len: usize,
     /// The part of a running snapshot that is this table's; none once all entries are copied.
-    frozen: Option<Box<Frozen>>,
+    snapshot: Option<Box<TableSnapshot>>,
 }
 
 impl std::fmt::Debug for Table {
@@ -145,7 +145,7 @@ impl Table {
             overflow_bytes: 0,
             at_depth: [0; MAX_DEPTH as usize + 1],
             len: 0,
-            frozen: None,
+            snapshot: None,
         }
     }
 
@@ -182,7 +182,7 @@ impl Table {
     /// Frees directory and segments if there are no entries and no snapshot is being taken. Returns whether nothing is on
     /// the heap now.
     pub(super) fn reset_if_empty(&mut self) -> bool {
-        if self.len > 0 || self.frozen.is_some() {
+        if self.len > 0 || self.snapshot.is_some() {
             return false;
         }
         self.slots = Vec::new();
@@ -218,7 +218,7 @@ impl Table {
             self.segments = 1;
             self.at_depth[0] = 1;
         }
-        if self.frozen.is_some() || entry.is_copied() {
+        if self.snapshot.is_some() || entry.is_copied() {
             self.mark_new(hash, &entry);
         }
         self.len += 1;
@@ -248,7 +248,7 @@ impl Table {
     }
 
     fn take(&mut self, position: Position) -> Option<Entry> {
-        if self.frozen.is_some() {
+        if self.snapshot.is_some() {
             self.copy_before_change(position);
         }
         let owner = position.owner();
@@ -297,7 +297,7 @@ impl Table {
     /// The entry at a position that was just found, to change it.
     #[inline]
     pub(crate) fn at_mut(&mut self, position: Position) -> &mut Entry {
-        if self.frozen.is_some() {
+        if self.snapshot.is_some() {
             self.copy_before_change(position);
         }
         let segment = self.segment_mut(position.owner());
@@ -494,7 +494,7 @@ impl Table {
                 break;
             }
             let (lower, upper) = (owner.min(neighbour), owner.max(neighbour));
-            if self.frozen.is_some() {
+            if self.snapshot.is_some() {
                 self.level(lower, upper);
             }
             let Some(leaving) = self.slots[upper].segment.take() else {

@@ -31,7 +31,7 @@
 use super::aof::Requests;
 use super::{Store, persistence};
 use crate::base::clock::Now;
-use crate::data::keyspace::{FrozenDb, Piece, SavedAccess};
+use crate::data::keyspace::{Piece, SavedAccess, SnapshotDb};
 use crate::data::rdb::{FileWriter, KeyFacts};
 use crate::engine::host::Host;
 use std::fmt;
@@ -92,7 +92,7 @@ pub trait SnapshotSink: fmt::Debug + Send {
 #[derive(Debug)]
 pub struct SnapshotEncoder {
     format: Format,
-    databases: Vec<FrozenDb>,
+    databases: Vec<SnapshotDb>,
     selected: Option<usize>,
     access: SavedAccess,
 }
@@ -108,7 +108,7 @@ impl SnapshotEncoder {
     pub(super) fn new(
         store: &Store,
         purpose: SnapshotPurpose,
-        databases: Vec<FrozenDb>,
+        databases: Vec<SnapshotDb>,
         access: SavedAccess,
     ) -> Self {
         let is_base = purpose == SnapshotPurpose::Rewrite;
@@ -179,9 +179,9 @@ impl SnapshotEncoder {
             Format::Rdb(writer) => writer,
             Format::Requests(requests) => return requests.select(db as u64),
         };
-        let known = self.databases.iter().position(|frozen| frozen.db == db);
+        let known = self.databases.iter().position(|database| database.db == db);
         match known.map(|at| self.databases.swap_remove(at)) {
-            Some(FrozenDb {
+            Some(SnapshotDb {
                 db,
                 keys,
                 with_deadline,
@@ -319,8 +319,8 @@ impl Store {
             return Err(SnapshotError::Running(running.purpose));
         }
         let access = SavedAccess::of(self.config.settings(), self.now.unix_ms());
-        let databases = self.keyspace.freeze(access.is_saved());
-        let keys = databases.iter().map(|frozen| frozen.keys as u64).sum();
+        let databases = self.keyspace.begin_snapshot(access.is_saved());
+        let keys = databases.iter().map(|database| database.keys as u64).sum();
         let encoder = SnapshotEncoder::new(self, purpose, databases, access);
         let sink = host
             .start_snapshot(&self.config, purpose, encoder)
@@ -398,7 +398,7 @@ impl Store {
             let bytes = running.push(self.keyspace.take_pieces());
             running.largest_step_bytes = running.largest_step_bytes.max(bytes);
         }
-        if running.copied && self.keyspace.is_frozen() {
+        if running.copied && self.keyspace.has_snapshot() {
             self.keyspace.thaw();
             running.sink.end();
         }

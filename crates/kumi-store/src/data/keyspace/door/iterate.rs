@@ -51,16 +51,16 @@ impl Keys<'_> {
 
     /// A key picked at random among the live ones.
     pub(crate) fn random(&mut self, rng: &mut fastrand::Rng) -> Option<Box<[u8]>> {
-        /// Tries before a database full of frozen expired keys counts as empty.
-        const FROZEN_TRIES: usize = 100;
-        let mut frozen = 0;
+        /// Tries before a database full of expired keys that a pause keeps counts as empty.
+        const HIDDEN_TRIES: usize = 100;
+        let mut hidden = 0;
         // Expired keys are removed as they are met, so this ends.
-        while frozen < FROZEN_TRIES {
+        while hidden < HIDDEN_TRIES {
             let key: Box<[u8]> = self.keyspace.dbs[self.db].table.random(rng)?.key().into();
             match self.search(&key).1 {
                 Found::Live(_) => return Some(key),
                 Found::Nothing => {}
-                Found::Frozen(_) => frozen += 1,
+                Found::Hidden(_) => hidden += 1,
             }
         }
         None

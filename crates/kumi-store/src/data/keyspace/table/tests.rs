@@ -337,7 +337,7 @@ fn a_snapshot_holds_what_was_there_while_the_table_grows_and_shrinks() {
         let expected: HashMap<u32, i64> = (0..keys)
             .map(|key| (key, table.value(key).unwrap()))
             .collect();
-        table.freeze(3, false);
+        table.begin_snapshot(3, false);
         let mut pieces = Vec::new();
         // Most writes add, most remove, or they are mixed.
         let removes = rng.u32(0..=8);
@@ -361,7 +361,7 @@ fn a_snapshot_holds_what_was_there_while_the_table_grows_and_shrinks() {
                 break;
             }
         }
-        assert!(!table.is_frozen());
+        assert!(!table.has_snapshot());
         assert!(pieces.iter().all(|piece| piece.db == 3));
         assert_eq!(copied(&pieces), expected, "seed {seed}");
     }

@@ -214,7 +214,7 @@ fn check(seed: u64, keys: u32, before: usize, after: usize) -> u64 {
         assert_eq!(found.get(key), Some(held), "seed {seed}, {key:?}");
     }
     assert_eq!(found.len(), expected.len(), "seed {seed}");
-    assert!(!lab.store.keyspace.is_frozen());
+    assert!(!lab.store.keyspace.has_snapshot());
     lab.store.keyspace.stats.evicted
 }
 
@@ -251,7 +251,7 @@ fn a_snapshot_that_is_cancelled_leaves_no_trace() {
         lab.run("SET a 2");
         assert!(!lab.store.cancel_snapshot(SnapshotPurpose::Rewrite));
         assert!(lab.store.cancel_snapshot(SnapshotPurpose::Save));
-        assert!(!lab.store.keyspace.is_frozen());
+        assert!(!lab.store.keyspace.has_snapshot());
         lab.run("SET b 2");
         lab.advance_ms(500);
     }

@@ -142,7 +142,7 @@ fn a_deadline_that_has_passed_already_is_due_at_once() {
 }
 
 #[test]
-fn frozen_keys_are_hidden_and_stay() {
+fn expired_keys_of_a_pause_are_hidden_and_stay() {
     let mut lab = Lab::new();
     lab.run("MSET a 1 b 2");
     lab.run("PEXPIRE a 10");

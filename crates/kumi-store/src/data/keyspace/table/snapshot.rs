@@ -29,7 +29,7 @@ const _: () = assert!(BUCKETS < 64, "a bit for each bucket");
 
 /// How far the copying of a table is.
 #[derive(Debug)]
-pub(super) struct Frozen {
+pub(super) struct TableSnapshot {
     /// Segments of hashes below this are copied.
     next: u64,
     /// None when the snapshot was cancelled: only marks are cleared.
@@ -38,7 +38,7 @@ pub(super) struct Frozen {
     marked: bool,
 }
 
-impl Frozen {
+impl TableSnapshot {
     /// Copies home buckets of a segment, those whose bit is set in `buckets`.
     fn copy(&mut self, slot: &mut Slot, buckets: u64) {
         let Some(segment) = slot.segment.as_deref() else {
@@ -63,15 +63,15 @@ impl Frozen {
 impl Table {
     /// Begins a snapshot: from now on, an entry is copied before it changes. `db` is the number that
     /// the copies carry; `with_access` says that they carry the access data of their keys.
-    pub(crate) fn freeze(&mut self, db: usize, with_access: bool) {
+    pub(crate) fn begin_snapshot(&mut self, db: usize, with_access: bool) {
         if self.is_sweeping() {
             self.copy_slice(&mut Vec::new(), &mut || true);
         }
         for slot in &mut self.slots {
             slot.copied = 0;
         }
-        self.frozen = (self.len > 0).then(|| {
-            Box::new(Frozen {
+        self.snapshot = (self.len > 0).then(|| {
+            Box::new(TableSnapshot {
                 next: 0,
                 copies: Some(PieceBuilder::new(db, with_access)),
                 marked: false,
@@ -80,27 +80,27 @@ impl Table {
     }
 
     /// Whether entries are left to copy.
-    pub(crate) fn is_frozen(&self) -> bool {
-        matches!(&self.frozen, Some(frozen) if frozen.copies.is_some())
+    pub(crate) fn has_snapshot(&self) -> bool {
+        matches!(&self.snapshot, Some(snapshot) if snapshot.copies.is_some())
     }
 
     /// Whether marks of a cancelled snapshot are left; [`Table::copy_slice`] clears them.
     pub(crate) fn is_sweeping(&self) -> bool {
-        matches!(&self.frozen, Some(frozen) if frozen.copies.is_none())
+        matches!(&self.snapshot, Some(snapshot) if snapshot.copies.is_none())
     }
 
     /// Ends the snapshot of this table, complete or not. What was copied and not taken is dropped.
     pub(crate) fn thaw(&mut self) {
-        match &mut self.frozen {
-            Some(frozen) if frozen.marked => frozen.copies = None,
-            _ => self.frozen = None,
+        match &mut self.snapshot {
+            Some(snapshot) if snapshot.marked => snapshot.copies = None,
+            _ => self.snapshot = None,
         }
     }
 
     /// The copies so far that fill a piece.
     pub(crate) fn take_pieces(&mut self, pieces: &mut Vec<Piece>) {
-        if let Some(frozen) = &mut self.frozen
-            && let Some(copies) = &mut frozen.copies
+        if let Some(snapshot) = &mut self.snapshot
+            && let Some(copies) = &mut snapshot.copies
         {
             copies.take_full(pieces);
         }
@@ -115,11 +115,12 @@ impl Table {
     ) -> bool {
         /// Buckets between two questions to `go_on`.
         const STEP: usize = 8;
-        while let Some(prefix) = self.frozen.as_ref().map(|frozen| frozen.next) {
+        while let Some(prefix) = self.snapshot.as_ref().map(|snapshot| snapshot.next) {
             let Some(owner) = self.owner(prefix) else {
                 break;
             };
-            let (Some(frozen), Some(slot)) = (&mut self.frozen, self.slots.get_mut(owner)) else {
+            let (Some(snapshot), Some(slot)) = (&mut self.snapshot, self.slots.get_mut(owner))
+            else {
                 break;
             };
             let Some(segment) = slot.segment.as_deref() else {
@@ -132,11 +133,11 @@ impl Table {
                 step.clone()
                     .for_each(|bucket| segment.prefetch_entries(bucket));
                 let buckets = step.fold(0, |bits, bucket| bits | 1 << bucket);
-                frozen.copy(slot, buckets);
+                snapshot.copy(slot, buckets);
             } else {
                 let open = u64::MAX.checked_shr(segment.depth).unwrap_or(0);
                 match (prefix | open).checked_add(1) {
-                    Some(next) => frozen.next = next,
+                    Some(next) => snapshot.next = next,
                     None => break,
                 }
                 // Segments that are copied already cost next to nothing.
@@ -146,7 +147,7 @@ impl Table {
                 return false;
             }
         }
-        if let Some(copies) = self.frozen.take().and_then(|frozen| frozen.copies) {
+        if let Some(copies) = self.snapshot.take().and_then(|snapshot| snapshot.copies) {
             copies.finish(pieces);
         }
         true
@@ -155,11 +156,11 @@ impl Table {
     /// Copies the entry at a position, which is about to change or to leave.
     #[inline(never)]
     pub(super) fn copy_before_change(&mut self, position: Position) {
-        let (Some(frozen), Some(slot)) = (&mut self.frozen, self.slots.get(position.owner()))
+        let (Some(snapshot), Some(slot)) = (&mut self.snapshot, self.slots.get(position.owner()))
         else {
             return;
         };
-        let (Some(copies), Some(segment)) = (&mut frozen.copies, slot.segment.as_deref()) else {
+        let (Some(copies), Some(segment)) = (&mut snapshot.copies, slot.segment.as_deref()) else {
             return;
         };
         if slot.copied & 1 << segment.home_at(position.place) != 0 {
@@ -170,7 +171,7 @@ impl Table {
         {
             copies.add(entry);
             entry.set_copied(true);
-            frozen.marked = true;
+            snapshot.marked = true;
         }
     }
 
@@ -180,20 +181,20 @@ impl Table {
     pub(super) fn mark_new(&mut self, hash: u64, entry: &Entry) {
         let slot = self.owner(hash).and_then(|owner| self.slots.get(owner));
         let copied = slot.is_some_and(|slot| slot.copied & 1 << home(hash) != 0);
-        let marked = self.is_frozen() && !copied;
+        let marked = self.has_snapshot() && !copied;
         entry.set_copied(marked);
-        if let Some(frozen) = &mut self.frozen {
-            frozen.marked |= marked;
+        if let Some(snapshot) = &mut self.snapshot {
+            snapshot.marked |= marked;
         }
     }
 
     /// Brings two segments that are about to be merged to the same buckets copied.
     pub(super) fn level(&mut self, lower: usize, upper: usize) {
-        let Some(frozen) = &mut self.frozen else {
+        let Some(snapshot) = &mut self.snapshot else {
             return;
         };
         let copied = self.slots[lower].copied | self.slots[upper].copied;
-        frozen.copy(&mut self.slots[lower], copied);
-        frozen.copy(&mut self.slots[upper], copied);
+        snapshot.copy(&mut self.slots[lower], copied);
+        snapshot.copy(&mut self.slots[upper], copied);
     }
 }
