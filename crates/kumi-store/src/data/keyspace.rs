@@ -525,7 +525,7 @@ impl Keyspace {
         )
     }
 
-    /// Refuses `new` more keys when `max-keys` would be exceeded. What a log holds was accepted before: it is loaded
+    /// Refuses `new` more keys when `max-keys` would be exceeded. What an AOF holds was accepted before: it is loaded
     /// under a lower limit too.
     pub(crate) fn admit_keys(&self, new: usize) -> CommandResult {
         self.admit_exchange(0, new)
@@ -543,7 +543,7 @@ impl Keyspace {
         Ok(())
     }
 
-    /// Refuses a value over `max-value-size`, unless it comes from a log.
+    /// Refuses a value over `max-value-size`, unless it comes from an AOF.
     pub(crate) fn admit_value(&self, bytes: usize) -> CommandResult {
         let max = self.room.limits.max_value_bytes;
         if max != 0 && bytes > max && !self.loading {

@@ -146,7 +146,7 @@ impl Propagation {
         taken.into_vec()
     }
 
-    /// Everything since the last call, to be written to a log or sent to replicas before the
+    /// Everything since the last call, to be written to an AOF or sent to replicas before the
     /// replies of the same writes are. What belongs to an open scope stays. It goes into `empty`,
     /// whose memory is used from now on. Returns the position in the stream behind it.
     pub(crate) fn swap(&mut self, empty: &mut Writes) -> u64 {

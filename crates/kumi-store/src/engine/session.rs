@@ -419,7 +419,7 @@ impl Sessions {
         key
     }
 
-    /// Makes a session one that replays a log: it is no client.
+    /// Makes a session one that replays an AOF: it is no client.
     pub(crate) fn hide(&mut self, key: SessionKey) {
         if let Some(session) = self.get_mut(key)
             && !session.hidden

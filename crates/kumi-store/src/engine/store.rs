@@ -458,13 +458,13 @@ impl Store {
         !self.outbox.effects.is_empty()
     }
 
-    /// Starts or stops encoding writes for a log or replicas.
+    /// Starts or stops encoding writes for an AOF or replicas.
     pub fn listen_to_writes(&mut self, on: bool) {
         self.keyspace.propagation.listen(on);
     }
 
     /// Writes since the last call, as RESP requests with SELECT where the database changes. Take
-    /// them before the output of the same turn is written, so that a reply can wait for its log.
+    /// them before the output of the same turn is written, so that a reply can wait for its AOF.
     /// Large arguments are copied into it; [`Store::swap_writes`] copies nothing.
     pub fn take_writes(&mut self) -> Vec<u8> {
         self.keyspace.propagation.take()

@@ -298,13 +298,13 @@ fn busy(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 }
 
 fn load_log(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
-    // A log that names it would load itself again and again; a script would lose the libraries it runs from.
+    // An AOF that names it would load itself again and again; a script would lose the libraries it runs from.
     if ctx.is_loading() || ctx.in_script {
         return Err(CommandError::fixed(
             "ERR DEBUG LOADAOF is not allowed in a script or in an append-only file",
         ));
     }
-    // What it changes is in the log already.
+    // What it changes is in the AOF already.
     ctx.mark_propagated();
     ctx.reload_log().map_err(|reason| {
         tracing::error!("DEBUG LOADAOF: {reason}");

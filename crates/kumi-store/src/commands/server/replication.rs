@@ -99,7 +99,7 @@ fn waitaof(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         "ERR value is out of range, must be positive",
     ))?;
     let timeout_ms = wait_timeout_ms(ctx, &args[3])?;
-    let progress = ctx.log_progress();
+    let progress = ctx.aof_progress();
     if local == 1 && !ctx.settings().appendonly {
         return Err(CommandError::NO_LOG);
     }

@@ -1,4 +1,4 @@
-//! Encoded writes on their way to a log: bytes, and references to large arguments between them.
+//! Encoded writes on their way to an AOF: bytes, and references to large arguments between them.
 //!
 //! ```text
 //! chunks: [bytes] [shared 1 MiB] [bytes] [shared 40 KiB]    tail: [bytes | room]

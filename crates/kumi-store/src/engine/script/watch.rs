@@ -96,7 +96,7 @@ impl<'w> Watch<'w> {
             return Err(reason);
         }
         if running.is_some_and(|running| running.abandoned) {
-            // As if the server had ended inside the script: none of its writes are in the log.
+            // As if the server had ended inside the script: none of its writes are in the AOF.
             self.abandoned = true;
             ctx.abandon_propagation();
         } else if goes_on || wrote && !ctx.host.has_failed() {

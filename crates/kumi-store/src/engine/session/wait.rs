@@ -38,19 +38,19 @@ pub(crate) struct AofWait {
 }
 
 impl AofWait {
-    /// Whether the wait is over. A log whose first base is missing is not on yet, and is waited for.
-    pub(crate) fn is_over(&self, log: LogProgress) -> bool {
-        self.replicas <= 0 && (!self.local || self.is_synced(log))
+    /// Whether the wait is over. An AOF whose first base is missing is not on yet, and is waited for.
+    pub(crate) fn is_over(&self, progress: LogProgress) -> bool {
+        self.replicas <= 0 && (!self.local || self.is_synced(progress))
     }
 
     /// Whether the local file has what the session has written.
-    pub(crate) fn is_synced(&self, log: LogProgress) -> bool {
-        log.on && log.synced >= self.written
+    pub(crate) fn is_synced(&self, progress: LogProgress) -> bool {
+        progress.on && progress.synced >= self.written
     }
 
     /// The reply: whether the local file is synced, and the number of replicas.
-    pub(crate) fn reply(&self, log: LogProgress) -> [u8; 12] {
-        let local = if self.is_synced(log) { b'1' } else { b'0' };
+    pub(crate) fn reply(&self, progress: LogProgress) -> [u8; 12] {
+        let local = if self.is_synced(progress) { b'1' } else { b'0' };
         let mut reply = *b"*2\r\n:0\r\n:0\r\n";
         reply[5] = local;
         reply

@@ -97,7 +97,7 @@ impl Clients {
         self.least_output_limit = least.fold(UNAUTHENTICATED_OUTPUT_BYTES as usize, usize::min);
     }
 
-    /// Makes a session one that replays a log: no limit on clients applies to it.
+    /// Makes a session one that replays an AOF: no limit on clients applies to it.
     pub(super) fn hide(&mut self, key: SessionKey) {
         self.sessions.hide(key);
         self.count_bytes(key);

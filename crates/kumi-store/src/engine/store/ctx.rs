@@ -221,7 +221,7 @@ impl<'a> Ctx<'a> {
         self.settle();
     }
 
-    /// A command of the log that is loaded failed.
+    /// A command of the AOF that is loaded failed.
     #[cold]
     fn note_replay_error(&mut self, error: &CommandError) {
         if let Some(loading) = &mut self.store.persistence.loading {

@@ -184,7 +184,7 @@ impl Store {
     fn evict(&mut self, host: &mut dyn Host) -> usize {
         let before = self.keyspace.stats.evicted;
         let room = if self.run.busy || self.holds_evictions() {
-            // A script, a pause, a snapshot that lags behind or a log must find the data as it left it.
+            // A script, a pause, a snapshot that lags behind or an AOF must find the data as it left it.
             Room::Enough
         } else {
             self.evict_slice(host)
@@ -250,7 +250,7 @@ impl Store {
             self.upkeep.eviction.rule.policy != EvictionPolicy::NoEviction;
     }
 
-    /// Whether keys have to stay: clients are paused, or a data set is loaded, whose evictions would be in no log.
+    /// Whether keys have to stay: clients are paused, or a data set is loaded, whose evictions would be in no AOF.
     fn holds_evictions(&self) -> bool {
         self.clients.pause.is_some() || self.persistence.loading.is_some()
     }

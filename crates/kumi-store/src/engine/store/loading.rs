@@ -1,8 +1,8 @@
-//! Loading a data set while clients are connected: they get LOADING errors, and requests of a log are executed without
+//! Loading a data set while clients are connected: they get LOADING errors, and requests of an AOF are executed without
 //! checks, without counting, and without expiring or evicting anything.
 //!
-//! The session that executes the requests of a log is hidden: it is no client. No limit of the configuration applies to
-//! it, because what the log holds was accepted before, and it has all permissions. If it is closed all the same, or
+//! The session that executes the requests of an AOF is hidden: it is no client. No limit of the configuration applies to
+//! it, because what the AOF holds was accepted before, and it has all permissions. If it is closed all the same, or
 //! blocks, loading fails: the requests behind that one would be lost.
 //!
 //! Order of calls: `begin_loading`, then `load_rdb` and `replay` in any order with `note_loaded` between them, then
@@ -16,21 +16,21 @@ use crate::engine::output::Outputs;
 use crate::engine::session::{Peer, ReplyMode};
 use kumi_resp::{Batch, Decoder, Limits, Step};
 
-/// Requests of a log that are executed between two looks at the clock.
+/// Requests of an AOF that are executed between two looks at the clock.
 const REPLAY_BATCH: usize = super::batch::MAX_BATCH_REQUESTS;
 
 /// How far loading is, as INFO shows it.
 #[derive(Debug)]
 pub(crate) struct Loading {
-    /// The session that executes the requests of a log.
+    /// The session that executes the requests of an AOF.
     session: SessionKey,
     pub(crate) start_unix_s: u64,
     start_ns: u64,
     pub(crate) total_bytes: u64,
     pub(crate) loaded_bytes: u64,
     /// The files are an append-only file.
-    pub(crate) log: bool,
-    /// Requests of a log that were answered with an error.
+    pub(crate) aof: bool,
+    /// Requests of an AOF that were answered with an error.
     pub(super) errors: u64,
     /// One of them names a database that does not exist; what follows belongs there.
     pub(super) lacks_database: bool,
@@ -44,7 +44,7 @@ impl Loading {
     }
 }
 
-/// A request of a log that cannot be executed. Everything before it was.
+/// A request of an AOF that cannot be executed. Everything before it was.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct ReplayError {
@@ -56,9 +56,9 @@ pub struct ReplayError {
 
 impl Store {
     /// Begins loading: clients get LOADING errors, and nothing expires until [`Store::end_loading`].
-    /// `total_bytes` is the size of all files together. `log` says that they are an append-only file: the keys of its
+    /// `total_bytes` is the size of all files together. `aof` says that they are an append-only file: the keys of its
     /// base stay although their deadlines have passed, because its increments may refer to them.
-    pub fn begin_loading(&mut self, total_bytes: u64, log: bool) {
+    pub fn begin_loading(&mut self, total_bytes: u64, aof: bool) {
         self.listen_to_writes(false);
         let now = self.now;
         let session = self.connect(Peer::default(), now);
@@ -75,7 +75,7 @@ impl Store {
             start_ns: now.mono_ns,
             total_bytes,
             loaded_bytes: 0,
-            log,
+            aof,
             errors: 0,
             lacks_database: false,
             batch: Batch::default(),
@@ -95,8 +95,8 @@ impl Store {
         self.persistence.loading.is_some()
     }
 
-    /// Ends loading. A transaction of a log without its EXEC is dropped. Returns how many requests of
-    /// the log were answered with an error.
+    /// Ends loading. A transaction of an AOF without its EXEC is dropped. Returns how many requests of
+    /// the AOF were answered with an error.
     pub fn end_loading(&mut self, outputs: &mut Outputs) -> u64 {
         let Some(loading) = self.persistence.loading.take() else {
             return 0;
@@ -108,7 +108,7 @@ impl Store {
         loading.errors
     }
 
-    /// Whether a session executes the requests of a log.
+    /// Whether a session executes the requests of an AOF.
     #[inline]
     pub(crate) fn is_replay(&self, key: SessionKey) -> bool {
         matches!(&self.persistence.loading, Some(loading) if loading.session == key)
@@ -126,7 +126,7 @@ impl Store {
         }
     }
 
-    /// Executes the requests of a log. `bytes` begins with a request and ends with one.
+    /// Executes the requests of an AOF. `bytes` begins with a request and ends with one.
     ///
     /// # Errors
     /// A request names no command of this server, or not with its number of arguments, or a database that does not exist, or
@@ -236,7 +236,7 @@ impl Store {
         })
     }
 
-    /// No request of a log blocks, closes the session that executes it, or names a database that does not exist.
+    /// No request of an AOF blocks, closes the session that executes it, or names a database that does not exist.
     fn check_replayed(&self, flow: Flow) -> Result<(), String> {
         if matches!(&self.persistence.loading, Some(loading) if loading.lacks_database) {
             return Err(format!(

@@ -257,12 +257,12 @@ impl<'a> Ctx<'a> {
         self.store.disk_error()
     }
 
-    /// How long the code of a library may take to load. A library of a log was loaded in time before.
+    /// How long the code of a library may take to load. A library of an AOF was loaded in time before.
     pub(crate) fn load_limit_ns(&self) -> Option<u64> {
         (!self.store.is_replay(self.session)).then_some(crate::engine::script::LOAD_LIMIT_NS)
     }
 
-    /// The most bytes of a string that a command may make: `proto-max-bulk-len`. A log is loaded whatever the
+    /// The most bytes of a string that a command may make: `proto-max-bulk-len`. An AOF is loaded whatever the
     /// directive was when it was written.
     pub(crate) fn max_string_bytes(&self) -> usize {
         if self.store.is_replay(self.session) {
@@ -272,7 +272,7 @@ impl<'a> Ctx<'a> {
     }
 
     /// How far the append-only file is synced.
-    pub(crate) fn log_progress(&self) -> LogProgress {
+    pub(crate) fn aof_progress(&self) -> LogProgress {
         self.store.persistence.aof
     }
 

@@ -113,12 +113,12 @@ impl Store {
             version: file.version(),
             ..Loaded::default()
         };
-        // The increments behind the base of a log may still refer to them.
+        // The increments behind the base of an AOF may still refer to them.
         let keep_expired = self
             .persistence
             .loading
             .as_ref()
-            .is_some_and(|loading| loading.log);
+            .is_some_and(|loading| loading.aof);
         let now_ms = self.now.unix_ms();
         let expired = |head: KeyHead| !keep_expired && head.deadline.is_some_and(|at| at <= now_ms);
         let most_keys = self.persistence.loading.as_ref().map_or(0, |loading| {
@@ -233,7 +233,7 @@ impl Store {
     }
 }
 
-/// What the log says of a fact about the writer of a file, in Redis's words.
+/// What the AOF says of a fact about the writer of a file, in Redis's words.
 fn fact_line(name: &[u8], value: &[u8], now_s: u64) -> Option<String> {
     let number = || std::str::from_utf8(value).ok()?.parse::<u64>().ok();
     Some(match name {

@@ -200,7 +200,7 @@ impl Store {
     }
 
     /// All databases were flushed: with save points the file becomes empty too. A FLUSHALL that is
-    /// replayed from the log leaves the file as it is: what follows in the log is not in memory yet.
+    /// replayed from the AOF leaves the file as it is: what follows in the AOF is not in memory yet.
     pub(crate) fn reset_file(&mut self, host: &mut dyn Host) {
         if self.persistence.loading.is_none()
             && host.keeps_files()

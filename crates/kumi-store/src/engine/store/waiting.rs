@@ -165,7 +165,7 @@ impl Store {
     /// keys ready, hence the loop; it never calls itself.
     pub(crate) fn serve_ready(&mut self, outputs: &mut Outputs, host: &mut dyn Host) {
         // While all clients are paused no waiter is served: the keys stay ready. Neither inside of a script that has let
-        // others be served, nor between the requests of a log: the command that runs them serves waiters at its end.
+        // others be served, nor between the requests of an AOF: the command that runs them serves waiters at its end.
         let pause = self.clients.pause;
         if self.run.serving_ready
             || self.run.busy

@@ -286,49 +286,49 @@ impl<'a> Page<'a> {
         self.field("rdb_last_cow_size", saves.last_extra_bytes);
         self.field("rdb_last_load_keys_expired", saves.loaded_expired);
         self.field("rdb_last_load_keys_loaded", saves.loaded);
-        self.log();
+        self.aof();
         self.zeros(&["module_fork_in_progress", "module_fork_last_cow_size"]);
-        self.log_sizes();
+        self.aof_sizes();
         self.loading();
     }
 
     /// What is shown of the append-only file whether there is one or not.
-    fn log(&mut self) {
-        let log = self.facts.log;
+    fn aof(&mut self) {
+        let aof = self.facts.log;
         let status = |failed: bool| if failed { "err" } else { "ok" };
         let seconds =
             |time: Option<u64>| time.map_or(-1, |time| i64::try_from(time).unwrap_or(i64::MAX));
-        self.field("aof_enabled", u8::from(log.enabled));
+        self.field("aof_enabled", u8::from(aof.enabled));
         // Nothing but the disk is in its way: it was answered with "started".
-        let begins = log.rewrite_begins && self.report.snapshot.is_none();
-        let scheduled = log.rewrite_scheduled && !begins;
-        self.field("aof_rewrite_in_progress", u8::from(log.rewriting || begins));
+        let begins = aof.rewrite_begins && self.report.snapshot.is_none();
+        let scheduled = aof.rewrite_scheduled && !begins;
+        self.field("aof_rewrite_in_progress", u8::from(aof.rewriting || begins));
         self.field("aof_rewrite_scheduled", u8::from(scheduled));
-        self.field("aof_last_rewrite_time_sec", seconds(log.last_rewrite_s));
+        self.field("aof_last_rewrite_time_sec", seconds(aof.last_rewrite_s));
         self.field(
             "aof_current_rewrite_time_sec",
-            seconds(log.current_rewrite_s),
+            seconds(aof.current_rewrite_s),
         );
-        self.field("aof_last_bgrewrite_status", status(log.last_rewrite_failed));
-        self.field("aof_rewrites", log.rewrites);
-        self.field("aof_rewrites_consecutive_failures", log.rewrite_failures);
-        self.field("aof_last_write_status", status(log.last_write_failed));
+        self.field("aof_last_bgrewrite_status", status(aof.last_rewrite_failed));
+        self.field("aof_rewrites", aof.rewrites);
+        self.field("aof_rewrites_consecutive_failures", aof.rewrite_failures);
+        self.field("aof_last_write_status", status(aof.last_write_failed));
         let extra_bytes = self.report.saves.rewrite_extra_bytes;
         self.field("aof_last_cow_size", extra_bytes);
     }
 
     /// What is shown of the append-only file while there is one.
-    fn log_sizes(&mut self) {
-        let log = self.facts.log;
-        if !log.enabled {
+    fn aof_sizes(&mut self) {
+        let aof = self.facts.log;
+        if !aof.enabled {
             return;
         }
-        self.field("aof_current_size", log.current_bytes);
-        self.field("aof_base_size", log.base_bytes);
-        self.field("aof_pending_rewrite", u8::from(log.rewrite_scheduled));
-        self.field("aof_buffer_length", log.buffered_bytes);
-        self.field("aof_pending_bio_fsync", u8::from(log.fsync_running));
-        self.field("aof_delayed_fsync", log.delayed_fsyncs);
+        self.field("aof_current_size", aof.current_bytes);
+        self.field("aof_base_size", aof.base_bytes);
+        self.field("aof_pending_rewrite", u8::from(aof.rewrite_scheduled));
+        self.field("aof_buffer_length", aof.buffered_bytes);
+        self.field("aof_pending_bio_fsync", u8::from(aof.fsync_running));
+        self.field("aof_delayed_fsync", aof.delayed_fsyncs);
     }
 
     /// How far loading is.

@@ -1,4 +1,4 @@
-//! The records by which reading and claiming reach a log or a replica: what became of pending entries as XCLAIM, how far
+//! The records by which reading and claiming reach an AOF or a replica: what became of pending entries as XCLAIM, how far
 //! a group has read as XGROUP SETID, and a consumer without pending entries as XGROUP CREATECONSUMER.
 
 use crate::base::number::{format_i64, format_u64};

@@ -1,4 +1,4 @@
-//! What clients see while a data set is loaded, and what a log leaves.
+//! What clients see while a data set is loaded, and what an AOF leaves.
 
 use super::*;
 use crate::testing::Lab;
@@ -122,7 +122,7 @@ fn long_requests_and_failed_ones_are_replayed() {
     lab.check(&[("STRLEN a", ":200000\r\n"), ("LLEN l", ":300\r\n")]);
 }
 
-/// Loads a log into a store that is configured so.
+/// Loads an AOF into a store that is configured so.
 fn load(directives: &[(&str, &str)], log: &[u8]) -> Lab {
     let mut lab = Lab::new();
     for (name, value) in directives {
