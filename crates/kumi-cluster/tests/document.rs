@@ -10,15 +10,15 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use kumi_cluster::{
-    Authority, ClusterCore, ClusterEvent, ClusterMetrics, ClusterTopology, Delivery,
-    DetectorEffect, Envelope, EventStream, GossipEngine, GossipOutbound, GossipTransport,
-    GossipTransportError, IdentityTable, LocalNode, Member, MemberMetadata, MembershipDelta,
-    MembershipError, MembershipEvent, MembershipRuntime, MembershipRuntimeConfig,
-    MembershipRuntimeError, MembershipRuntimeOutcome, MembershipRuntimePort,
-    MembershipRuntimeState, MembershipSnapshot, MembershipTable, NodeStatus, NodeUid, PhiConfig,
-    PhiFailureDetector, QuarantineEntry, QuarantineReason, QuarantineTable, ResolveError,
-    TimerInstant, pump,
+use kumi_cluster::core::document::{ClusterCore, MembershipRuntimePort, pump};
+use kumi_cluster::core::{
+    Authority, ClusterEvent, ClusterMetrics, ClusterTopology, Delivery, DetectorEffect, Envelope,
+    EventStream, GossipEngine, GossipOutbound, GossipTransport, GossipTransportError,
+    IdentityTable, LocalNode, Member, MemberMetadata, MembershipDelta, MembershipError,
+    MembershipEvent, MembershipRuntime, MembershipRuntimeConfig, MembershipRuntimeError,
+    MembershipRuntimeOutcome, MembershipRuntimeState, MembershipSnapshot, MembershipTable,
+    NodeStatus, NodeUid, PhiConfig, PhiFailureDetector, QuarantineEntry, QuarantineReason,
+    QuarantineTable, ResolveError, TimerInstant,
 };
 
 const START: TimerInstant = TimerInstant::from_millis(1000);
@@ -381,7 +381,7 @@ fn the_parts_on_their_own() {
 
     let mut core = ClusterCore::new();
     let failed = ClusterEvent::TopologyApplyFailed {
-        reason: kumi_cluster::ReasonText::escaped("lost"),
+        reason: kumi_cluster::core::ReasonText::escaped("lost"),
         observed_at: now,
     };
     assert!(core.apply_topology_for_external(&failed).is_err());
@@ -391,7 +391,7 @@ fn the_parts_on_their_own() {
 #[cfg(feature = "driver")]
 #[test]
 fn the_runtime_is_shared_on_the_drivers_side() {
-    let shared = kumi_cluster::MembershipRuntimeShared::new(runtime(config(), "a:1"));
+    let shared = kumi_cluster::driver::MembershipRuntimeShared::new(runtime(config(), "a:1"));
     let other = shared.clone();
     other
         .with(|runtime| runtime.start_member(&[], START))

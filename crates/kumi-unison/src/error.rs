@@ -293,7 +293,7 @@ impl NetworkError {
     }
 
     /// Why a channel is closed, as it is sent to its peer.
-    pub(crate) fn to_last_words(&self) -> RemoteError {
+    pub(crate) fn to_close_reason(&self) -> RemoteError {
         match self {
             Self::Codec(text) => RemoteError::new(codes::MALFORMED, text),
             Self::Wire(error) => RemoteError::new(codes::MALFORMED, error.to_string()),

@@ -2,7 +2,7 @@
 //!
 //! They are made, not stored: they follow the tables of the code they are for.
 
-use kumi_cluster::{
+use kumi_cluster::core::{
     Authority, GossipOutbound, LocalNode, MemberMetadata, MembershipRuntime,
     MembershipRuntimeConfig, TimerInstant,
 };

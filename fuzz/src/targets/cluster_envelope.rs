@@ -3,7 +3,7 @@
 //!
 //! The input is a sequence of (length as two bytes, time to pass as one byte, message).
 
-use kumi_cluster::{
+use kumi_cluster::core::{
     Authority, ClusterEvent, Envelope, LocalNode, MemberMetadata, MembershipRuntime,
     MembershipRuntimeConfig, TimerInstant,
 };

@@ -5,10 +5,9 @@
 
 use std::collections::BTreeSet;
 
+use kumi_cluster::core::{MembershipRuntime, MembershipRuntimeOutcome};
 use kumi_cluster::sim::{Watch, subject_of};
-use kumi_cluster::{
-    ClusterEvent, MembershipRuntime, MembershipRuntimeOutcome, NodeStatus, NodeUid, TimerInstant,
-};
+use kumi_cluster::{ClusterEvent, NodeStatus, NodeUid, TimerInstant};
 
 /// What was seen.
 #[derive(Debug)]

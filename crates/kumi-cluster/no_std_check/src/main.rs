@@ -15,7 +15,7 @@ use core::arch::{asm, global_asm};
 use core::panic::PanicInfo;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
-use kumi_cluster::{
+use kumi_cluster::core::{
     Authority, GossipOutbound, LocalNode, MemberMetadata, MembershipRuntime,
     MembershipRuntimeConfig, NodeStatus, TimerInstant,
 };

@@ -11,10 +11,10 @@ use super::link::{
     GOSSIP_CHANNEL, HELLO_TIMEOUT, Hello, Link, PACKET_CHANNEL, Peer, Pump, Waiting,
     receive_packets,
 };
-use super::links::{Links, Way};
+use super::link_table::{LinkTable, Way};
 use super::shared::MembershipRuntimeShared;
 use super::transport::{Connection, Transport, leads_back};
-use crate::{Authority, GossipOutbound, GossipTransportError, NodeIdentity, NodeStatus};
+use crate::core::{Authority, GossipOutbound, GossipTransportError, NodeIdentity, NodeStatus};
 use bytes::Bytes;
 use kumi_common::Chain;
 use kumi_unison::{
@@ -51,8 +51,8 @@ pub(super) struct Carrier {
     cluster_name: String,
     inbound: InboundQueue,
     counters: Arc<Counters>,
-    links: Mutex<Links>,
-    /// Links that peers made, by their connection: their datagram channel has to find them.
+    links: Mutex<LinkTable>,
+    /// LinkTable that peers made, by their connection: their datagram channel has to find them.
     accepted: Mutex<BTreeMap<Uuid, Arc<Link>>>,
     tasks: TaskTracker,
     clock: Clock,
@@ -132,7 +132,7 @@ impl Carrier {
         outbound: GossipOutbound,
     ) -> Result<(), GossipTransportError> {
         let now = Instant::now();
-        let way = self.links().way_to(&outbound.to, now);
+        let way = self.link_table().way_to(&outbound.to, now);
         let link = match way {
             Way::Link(link) => link,
             Way::None => self.dial(&outbound.to, now),
@@ -151,37 +151,39 @@ impl Carrier {
     /// Lives that are over: what leads to them is closed.
     pub(super) fn forget(&self, ended: &[NodeIdentity]) {
         for identity in ended {
-            let gone = self.links().of_ended(&identity.authority, identity.uid);
+            let gone = self
+                .link_table()
+                .of_ended(&identity.authority, identity.uid);
             gone.iter().for_each(|link| link.close());
         }
     }
 
     /// Closes links that were not used for a while.
     pub(super) fn sweep(&self) {
-        let unused = self.links().unused(UNUSED, Instant::now());
+        let unused = self.link_table().unused(UNUSED, Instant::now());
         self.counters.idle_closed.add(unused.len() as u64);
         unused.iter().for_each(|link| link.close());
     }
 
     /// Whether messages wait for connections that are there, or were begun since then.
     pub(super) fn has_unsent(&self, since: Instant) -> bool {
-        self.links().have_unsent(since)
+        self.link_table().have_unsent(since)
     }
 
     /// How many connections there are, those that are being made included.
     pub(super) fn connections(&self) -> usize {
-        self.links().len()
+        self.link_table().len()
     }
 
     /// Peers whose last connection attempt failed, with the error.
     pub(super) fn failures(&self) -> Vec<(Authority, String)> {
-        self.links().failures()
+        self.link_table().failures()
     }
 
     /// Closes everything and waits until every task has ended.
     pub(super) async fn shut(&self) {
         self.stop.cancel();
-        let links = self.links().drain();
+        let links = self.link_table().drain();
         links.iter().for_each(|link| link.close());
         self.tasks.close();
         self.tasks.wait().await;
@@ -204,7 +206,7 @@ impl Carrier {
 
     /// Begins a connection. Messages may queue up in the link at once.
     fn dial(self: &Arc<Self>, to: &Authority, now: Instant) -> Arc<Link> {
-        let mut links = self.links();
+        let mut links = self.link_table();
         let (link, waiting) = Link::new(links.fresh_id(), Some(to.clone()));
         let surplus = links.insert(to, link.clone(), now);
         drop(links);
@@ -218,7 +220,7 @@ impl Carrier {
                 () = dialled.closing() => {}
                 () = carrier.stop.cancelled() => {}
             }
-            carrier.links().remove(dialled.id());
+            carrier.link_table().remove(dialled.id());
             if let Some(connection) = held {
                 connection.close().await;
             }
@@ -236,7 +238,7 @@ impl Carrier {
     ) {
         let own = self.shared.identity();
         let known = self.known();
-        let is_first_attempt = known.is_empty() && !self.links().has_failed(to);
+        let is_first_attempt = known.is_empty() && !self.link_table().has_failed(to);
         let introducing = |connection| {
             let transport = &self.transport;
             introduce(transport, connection, own.clone(), &self.cluster_name)
@@ -265,11 +267,11 @@ impl Carrier {
         } = peer;
         link.exchange_heads(&own, &self.cluster_name, head);
         link.introduce(peer.authority.clone(), peer.uid);
-        self.links().settle(link.id(), &peer.authority);
+        self.link_table().settle(link.id(), &peer.authority);
         if let Some(other) = cluster.filter(|name| *name != self.cluster_name) {
             // Its core refuses what we say, and reports it there; here only this tells why nothing comes back.
             let reason = format!("it belongs to the cluster '{other}'");
-            self.links().wrong(to, reason, Instant::now());
+            self.link_table().wrong(to, reason, Instant::now());
         }
         let packets = held
             .insert(connection)
@@ -301,7 +303,7 @@ impl Carrier {
 
     fn dial_failed(&self, to: &Authority, reason: String) {
         self.counters.dial_failures.increment();
-        self.links().failed(to, reason, Instant::now());
+        self.link_table().failed(to, reason, Instant::now());
     }
 
     /// A peer opened the reliable channel.
@@ -396,7 +398,7 @@ impl Carrier {
     /// Makes a link for a peer that has introduced itself.
     fn take_in(&self, peer: &NodeIdentity) -> (Arc<Link>, Waiting) {
         self.counters.accepted.increment();
-        let mut links = self.links();
+        let mut links = self.link_table();
         let (link, waiting) = Link::new(links.fresh_id(), None);
         link.introduce(peer.authority.clone(), peer.uid);
         let surplus = links.insert(&peer.authority, link.clone(), Instant::now());
@@ -453,10 +455,10 @@ impl Carrier {
     }
 
     fn touch(&self, link: &Link) {
-        self.links().touch(link.id(), Instant::now());
+        self.link_table().touch(link.id(), Instant::now());
     }
 
-    fn links(&self) -> MutexGuard<'_, Links> {
+    fn link_table(&self) -> MutexGuard<'_, LinkTable> {
         self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -494,7 +496,7 @@ impl Drop for Accepted<'_> {
             accepted.remove(&self.connection);
         }
         drop(accepted);
-        self.carrier.links().remove(self.link.id());
+        self.carrier.link_table().remove(self.link.id());
     }
 }
 
@@ -531,11 +533,11 @@ fn impostor(authority: &Authority) -> NetworkError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::driver::MemoryNetwork;
-    use crate::{
+    use crate::core::{
         LocalNode, MemberMetadata, MembershipRuntime, MembershipRuntimeConfig, NodeUid,
         TimerInstant,
     };
+    use crate::driver::MemoryNetwork;
     use kumi_unison::{ChannelSource, MemoryClient};
     use tokio::sync::mpsc;
 

@@ -1,6 +1,6 @@
 //! The one place where the driver reads clocks: the core's monotone time, and the wall clock that names a node's life.
 
-use crate::TimerInstant;
+use crate::core::TimerInstant;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::Instant;
 

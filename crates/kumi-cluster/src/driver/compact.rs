@@ -9,8 +9,8 @@
 //! head of every envelope it sends on this link. An envelope with another head, as after the sender took a new uid,
 //! travels whole. Of a heartbeat of 36 bytes, 33 are the head.
 
-use crate::NodeIdentity;
-use crate::codec::envelope_head;
+use crate::core::NodeIdentity;
+use crate::core::codec::envelope_head;
 use bytes::{BufMut, Bytes, BytesMut};
 use std::vec::Vec;
 
@@ -61,8 +61,8 @@ impl Head {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec::{ENVELOPE_VERSIONS, Envelope, Message};
-    use crate::{Authority, MAX_VERSION, MIN_VERSION, NodeUid};
+    use crate::core::codec::{ENVELOPE_VERSIONS, Envelope, Message};
+    use crate::core::{Authority, MAX_VERSION, MIN_VERSION, NodeUid};
 
     fn identity(uid: u64) -> NodeIdentity {
         NodeIdentity {

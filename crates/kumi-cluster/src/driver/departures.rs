@@ -5,7 +5,7 @@
 //! knew and that is not there any more is gone or forgotten, which of the two it has to find out elsewhere.
 
 use super::shared::MembershipRuntimeShared;
-use crate::{Departure, NodeIdentity};
+use crate::core::{Departure, NodeIdentity};
 use core::future::poll_fn;
 use core::pin::Pin;
 use core::task::{Context, Poll};

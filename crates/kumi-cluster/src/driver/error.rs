@@ -1,6 +1,6 @@
 //! Why a node does not start, or a request to it fails.
 
-use crate::{MembershipError, MembershipRuntimeError};
+use crate::core::{MembershipError, MembershipRuntimeError};
 use kumi_unison::{NetworkError, TlsError};
 use std::io;
 use std::net::SocketAddr;

@@ -1,6 +1,6 @@
 //! The queue towards the core: bounded by messages, and by their bytes, for a snapshot may be a few MiB.
 
-use crate::Authority;
+use crate::core::Authority;
 use bytes::Bytes;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};

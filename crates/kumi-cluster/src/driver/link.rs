@@ -18,8 +18,8 @@
 use super::compact::Head;
 use super::counters::Counters;
 use super::inbound::InboundQueue;
-use crate::codec::ENVELOPE_VERSIONS;
-use crate::{Authority, Delivery, MAX_CLUSTER_NAME_BYTES, NodeIdentity, NodeUid};
+use crate::core::codec::ENVELOPE_VERSIONS;
+use crate::core::{Authority, Delivery, MAX_CLUSTER_NAME_BYTES, NodeIdentity, NodeUid};
 use bytes::Bytes;
 use kumi_unison::{NetworkError, UnisonChannel};
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! A network within one process: nodes find each other by name, and tests may cut it.
 
 use super::error::DriverError;
-use crate::Authority;
+use crate::core::Authority;
 use kumi_unison::{
     ChannelOptions, ChannelRegistry, ChannelSource, MemoryClient, NetworkError, UnisonChannel,
 };

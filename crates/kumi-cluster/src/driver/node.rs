@@ -15,7 +15,7 @@ use super::quic::Security;
 use super::shared::MembershipRuntimeShared;
 use super::transport::Transport;
 use super::watch::ClusterWatch;
-use crate::{
+use crate::core::{
     Authority, GossipOutbound, GossipTransport, GossipTransportError, LocalNode, MemberMetadata,
     MembershipError, MembershipRuntime, MembershipRuntimeConfig, MembershipRuntimeState,
     MembershipSnapshot, NameAndLife, NodeIdentity, NodeName, NodeStatus, TimerInstant,
@@ -42,7 +42,7 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
 /// How long the last messages of a node that has stopped may wait for their connections; some are being made.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+const FLUSH_TIME: Duration = Duration::from_millis(500);
 
 /// Connections that were begun longer ago than this, and are not there, are not waited for.
 const RECENTLY: Duration = Duration::from_millis(100);
@@ -85,7 +85,7 @@ impl NodeOptions {
         }
     }
 
-    /// The node's name, which all its lives have. Default: its address, [`Authority::default_name`](crate::Authority::default_name).
+    /// The node's name, which all its lives have. Default: its address, [`Authority::default_name`](crate::core::Authority::default_name).
     #[must_use]
     pub fn name(mut self, name: NodeName) -> Self {
         self.name = Some(name);
@@ -140,9 +140,7 @@ impl NodeOptions {
 /// until nothing of it runs any more.
 ///
 /// ```
-/// use kumi_cluster::{
-///     ClusterNode, MembershipRuntimeConfig, NodeOptions, Notice, Security, Transport,
-/// };
+/// use kumi_cluster::{ClusterNode, MembershipRuntimeConfig, NodeOptions, Notice, Security, Transport};
 /// use kumi_unison::ClusterKey;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
@@ -305,7 +303,7 @@ impl ClusterNode {
     }
 
     /// The name and the present life of this node, `name~life`, as the others see it. The life may change until the node is
-    /// Up, and with [`SelfDowned`](crate::ClusterEvent::SelfDowned).
+    /// Up, and with [`SelfDowned`](crate::core::ClusterEvent::SelfDowned).
     pub fn name_and_life(&self) -> NameAndLife {
         self.parts.name_and_life()
     }
@@ -341,7 +339,7 @@ impl ClusterNode {
         self.parts.shared.subscribe()
     }
 
-    /// Which lives are active now, and which are over from now on: one [`Departure`](crate::Departure) per life.
+    /// Which lives are active now, and which are over from now on: one [`Departure`](crate::core::Departure) per life.
     pub fn lives(&self) -> LifeWatch {
         LifeWatch::new(self.parts.shared.clone())
     }
@@ -361,7 +359,7 @@ impl ClusterNode {
         self.parts.transport.traffic()
     }
 
-    /// Connections to and from other nodes, those that are being made included. Never above [`MAX_LINKS`](crate::MAX_LINKS).
+    /// Connections to and from other nodes, those that are being made included. Never above [`MAX_LINKS`](crate::driver::MAX_LINKS).
     pub fn connections(&self) -> usize {
         self.parts.carrier.connections()
     }
@@ -636,7 +634,7 @@ async fn turn_until_stopped(parts: Arc<Parts>, mut gossip: LinkTransport) {
         }
         if parts.shared.state() == MembershipRuntimeState::Stopped {
             tokio::select! {
-                () = last_words(&parts.carrier) => {}
+                () = flush_unsent(&parts.carrier) => {}
                 () = parts.stop.cancelled() => {}
             }
             break;
@@ -687,13 +685,13 @@ async fn find_itself(parts: Arc<Parts>, seeds: Vec<Authority>) {
     }
 }
 
-/// Waits until the last messages of a node are sent. Links send by themselves; closing them now would lose the message that
+/// Waits until the last messages of a node are sent. LinkTable send by themselves; closing them now would lose the message that
 /// this node leaves, and the others would declare it dead.
-async fn last_words(carrier: &Carrier) {
+async fn flush_unsent(carrier: &Carrier) {
     // A peer that did not answer for a while will not do so now.
     let now = Instant::now();
     let recently = now.checked_sub(RECENTLY).unwrap_or(now);
-    while carrier.has_unsent(recently) && now.elapsed() < LAST_WORDS {
+    while carrier.has_unsent(recently) && now.elapsed() < FLUSH_TIME {
         tokio::time::sleep(LAST_WORDS_LOOK).await;
     }
     tokio::time::sleep(LAST_PACKETS).await;

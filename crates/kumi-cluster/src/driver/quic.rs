@@ -4,7 +4,7 @@
 //! a peer dials again.
 
 use super::error::DriverError;
-use crate::Authority;
+use crate::core::Authority;
 use kumi_unison::{
     ChannelOptions, ChannelRegistry, ClientOptions, ClientTls, ClusterKey, ConnectionContext,
     Credentials, NetworkError, ProtocolClient, ProtocolServer, ReconnectPolicy, ServerHandle,

@@ -3,7 +3,7 @@
 //! One name may lead to all nodes of a cluster, this one included. Such nodes start at the same time and have to agree
 //! on who goes first without having spoken: the one with the lowest address does, and the others try that one first.
 
-use crate::Authority;
+use crate::core::Authority;
 use kumi_unison::NetworkError;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -7,8 +7,8 @@
 use super::counters::Counters;
 use super::departures::{DEPARTURE_BUFFER, Item};
 use super::watch::{ClusterWatch, WATCH_BUFFER};
-use crate::{
-    Authority, ClusterCore, ClusterEvent, Departure, GossipOutbound, MembershipRuntime,
+use crate::core::{
+    Authority, ClusterEvent, ClusterProjection, Departure, GossipOutbound, MembershipRuntime,
     MembershipRuntimeOutcome, MembershipRuntimeState, MembershipSnapshot, NameAndLife,
     NodeIdentity, TimerInstant,
 };
@@ -19,11 +19,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::vec::Vec;
 use tokio::sync::broadcast;
 
-/// A [`MembershipRuntime`] with its [`ClusterCore`], shared. Cloning gives another handle to the same one.
+/// A [`MembershipRuntime`] with its [`ClusterProjection`], shared. Cloning gives another handle to the same one.
 ///
 /// ```
-/// use kumi_cluster::{Authority, LocalNode, MembershipRuntime, MembershipRuntimeConfig};
-/// use kumi_cluster::{MembershipRuntimeShared, MemberMetadata, TimerInstant};
+/// use kumi_cluster::{Authority, MembershipRuntimeConfig};
+/// use kumi_cluster::core::{LocalNode, MembershipRuntime};
+/// use kumi_cluster::driver::MembershipRuntimeShared;
+/// use kumi_cluster::{MemberMetadata, TimerInstant};
 ///
 /// let now = TimerInstant::from_millis(1);
 /// let node = LocalNode {
@@ -47,7 +49,7 @@ pub struct MembershipRuntimeShared {
 
 struct Inner {
     runtime: MembershipRuntime,
-    core: ClusterCore,
+    core: ClusterProjection,
     /// Events that are not published yet. The task that leaves the lock empties it, so it holds one turn's at most.
     pending: VecDeque<ClusterEvent>,
     /// Whether a task is publishing at the moment. It publishes in order what is added meanwhile.
@@ -73,7 +75,7 @@ pub struct Turn {
     /// Lives that ended in this turn.
     pub ended: Vec<NodeIdentity>,
     /// Whether a later life of this node's own authority has to be looked for, see
-    /// [`MembershipRuntimeOutcome::meet`](crate::MembershipRuntimeOutcome::meet).
+    /// [`MembershipRuntimeOutcome::meet`](crate::core::MembershipRuntimeOutcome::meet).
     pub meet: bool,
 }
 
@@ -87,7 +89,7 @@ impl MembershipRuntimeShared {
         Self {
             inner: Arc::new(Mutex::new(Inner {
                 runtime,
-                core: ClusterCore::new(),
+                core: ClusterProjection::new(),
                 pending: VecDeque::new(),
                 publishing: false,
                 lives: BTreeSet::new(),
@@ -104,7 +106,7 @@ impl MembershipRuntimeShared {
     }
 
     /// Looks at what the core's events have built: the applied topology and its metrics.
-    pub fn with_core<R>(&self, look: impl FnOnce(&ClusterCore) -> R) -> R {
+    pub fn with_core<R>(&self, look: impl FnOnce(&ClusterProjection) -> R) -> R {
         look(&self.lock().core)
     }
 

@@ -10,7 +10,7 @@ use super::{
     AdminEvent, AdminEvents, ClusterNode, ClusterWatch, DEPARTURE_BUFFER, LifeNotice, LifeWatch,
     MembershipRuntimeShared, MemoryNetwork, NodeOptions, Notice, Transport,
 };
-use crate::{
+use crate::core::{
     Authority, ClusterEvent, Departure, Envelope, GoneCause, LocalNode, MAX_VERSION, MIN_VERSION,
     Member, MemberMetadata, MemberRecord, MembershipDelta, MembershipRuntime,
     MembershipRuntimeConfig, Message, NodeIdentity, NodeStatus, NodeUid, Seen, TimerInstant,

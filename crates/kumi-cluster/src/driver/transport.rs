@@ -4,7 +4,7 @@ use super::error::DriverError;
 use super::memory::{MemoryLine, MemoryNetwork};
 use super::quic::{QuicConnection, QuicListener, Security, host_of};
 use super::resolve::{self, Resolver};
-use crate::Authority;
+use crate::core::Authority;
 use kumi_unison::{
     ChannelOptions, ChannelRegistry, ConnectionContext, NetworkError, Traffic, UnisonChannel,
 };

@@ -1,7 +1,7 @@
 //! Watching a cluster: events as they happen, for as long as the watch exists.
 
 use super::counters::Counters;
-use crate::{ClusterEvent, MembershipSnapshot};
+use crate::core::{ClusterEvent, MembershipSnapshot};
 use core::future::poll_fn;
 use core::pin::Pin;
 use core::task::{Context, Poll};
@@ -19,7 +19,7 @@ pub enum Notice {
     /// Something happened.
     Event(ClusterEvent),
     /// The watcher was too slow, and this many events are gone. What is true now is in
-    /// [`members`](crate::MembershipRuntimeShared::members).
+    /// [`members`](crate::driver::MembershipRuntimeShared::members).
     Missed(u64),
 }
 

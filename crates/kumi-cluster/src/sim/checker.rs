@@ -17,8 +17,8 @@ use super::host::Host;
 use super::promise::{Promise, Violation};
 use super::truth::Truth;
 use super::world::{authority, subject_of};
-use crate::MembershipEvent;
-use crate::{
+use crate::core::MembershipEvent;
+use crate::core::{
     Authority, ClusterEvent, Departure, DownReason, Footprint, Member, MembershipRuntime,
     MembershipRuntimeConfig, MembershipRuntimeOutcome, MembershipRuntimeState, NodeIdentity,
     NodeStatus, NodeUid, QuarantineEntry, TimerInstant,
@@ -389,7 +389,7 @@ impl Checker {
         };
         let quiet = at_us.saturating_sub(view.changed_us) > window_us + slack_us;
         // There is no event for an empty cluster before another one: an observer begins with it.
-        let empty = crate::topology::members_hash(&[]);
+        let empty = crate::core::topology::members_hash(&[]);
         let told = view.topology.map_or(empty, |(_, hash)| hash);
         if quiet && told != hash {
             let detail = format!("{told} was told last, {hash} is the case");

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::{Authority, MembershipRuntime, NodeUid, TimerInstant};
+use crate::core::{Authority, MembershipRuntime, NodeUid, TimerInstant};
 
 /// How many packets wait for a stopped process, as in a socket's buffer; later ones are lost.
 pub const INBOX_LIMIT: usize = 2048;

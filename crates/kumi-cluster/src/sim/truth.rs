@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::vec::Vec;
 
-use crate::NodeUid;
+use crate::core::NodeUid;
 
 /// Which nodes run, and which are disturbed.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! A view from outside: called at every step with what it changed, never able to change anything.
 
-use crate::{EnvelopeError, MembershipRuntime, MembershipRuntimeOutcome, TimerInstant};
+use crate::core::{EnvelopeError, MembershipRuntime, MembershipRuntimeOutcome, TimerInstant};
 
 /// Looks at every step of a world. Places are places in the network, subjects are numbers of authorities.
 pub trait Watch {

@@ -13,7 +13,7 @@ use super::network::{Carriage, LinkProfile, Network};
 use super::queue::EventQueue;
 use super::rng::SimRng;
 use super::watch::Watch;
-use crate::{
+use crate::core::{
     Authority, Delivery, LocalNode, MemberMetadata, MembershipError, MembershipRuntime,
     MembershipRuntimeConfig, MembershipRuntimeError,
 };
@@ -308,7 +308,10 @@ impl<W: Watch> World<W> {
     fn order<T>(
         &mut self,
         host: usize,
-        order: impl FnOnce(&mut MembershipRuntime, crate::TimerInstant) -> Result<T, MembershipError>,
+        order: impl FnOnce(
+            &mut MembershipRuntime,
+            crate::core::TimerInstant,
+        ) -> Result<T, MembershipError>,
     ) -> Result<T, MembershipError> {
         let now = self.hosts[host].now(self.now_us());
         // A process that gets no time takes no orders either.

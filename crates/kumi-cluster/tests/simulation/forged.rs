@@ -1,12 +1,12 @@
 //! A member that announces later lives of other nodes, by gossip only.
 
-use kumi_cluster::sim::{Watch, World, WorldSpec, authority};
-use kumi_cluster::{
+use kumi_cluster::core::{
     Accusations, Authority, ClusterEvent, DownReason, Envelope, MAX_VERSION, MIN_VERSION,
     MemberMetadata, MemberRecord, MembershipDelta, MembershipRuntime, MembershipRuntimeConfig,
     MembershipRuntimeOutcome, MembershipRuntimeState, Message, NodeIdentity, NodeStatus, NodeUid,
     Seen, TimerInstant,
 };
+use kumi_cluster::sim::{Watch, World, WorldSpec, authority};
 
 const SECOND_US: u64 = 1_000_000;
 const NODES: usize = 6;

@@ -3,12 +3,12 @@
 use std::fmt;
 use std::time::Duration;
 
-use kumi_cluster::sim::{
-    Checker, Coverage, Promise, SimRng, Violation, World, WorldSpec, authority,
-};
-use kumi_cluster::{
+use kumi_cluster::core::{
     Authority, LocalNode, MemberMetadata, MembershipRuntime, MembershipRuntimeConfig,
     MembershipRuntimeState, NodeStatus, TimerInstant,
+};
+use kumi_cluster::sim::{
+    Checker, Coverage, Promise, SimRng, Violation, World, WorldSpec, authority,
 };
 
 use crate::scenario::{Action, Scenario, Size};

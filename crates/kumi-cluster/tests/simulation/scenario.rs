@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use kumi_cluster::MembershipRuntimeConfig;
+use kumi_cluster::core::MembershipRuntimeConfig;
 use kumi_cluster::sim::{LinkProfile, SimRng};
 
 /// One thing that happens.

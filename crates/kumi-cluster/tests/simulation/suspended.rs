@@ -1,10 +1,10 @@
 //! Processes that get no time for a while: all at once, as on a host that is paused, and one alone.
 
-use kumi_cluster::sim::{Watch, World, WorldSpec, authority};
-use kumi_cluster::{
+use kumi_cluster::core::{
     Authority, ClusterEvent, MembershipRuntime, MembershipRuntimeConfig, MembershipRuntimeOutcome,
     NodeStatus, NodeUid, TimerInstant,
 };
+use kumi_cluster::sim::{Watch, World, WorldSpec, authority};
 use std::time::Duration;
 
 const SECOND_US: u64 = 1_000_000;

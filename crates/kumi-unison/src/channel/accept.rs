@@ -7,7 +7,9 @@ use futures_util::future::BoxFuture;
 
 use super::engine::Engine;
 use super::options::ChannelOptions;
-use super::transport::{CLOSED_CODE, LAST_WORDS_TIME, RESET_CODE, TransportRecv, TransportSend};
+use super::transport::{
+    CLOSE_REASON_TIMEOUT, CLOSED_CODE, RESET_CODE, TransportRecv, TransportSend,
+};
 use super::{UnisonChannel, driver};
 use crate::context::ConnectionContext;
 use crate::core::{Opening, closed_message, methods};
@@ -183,7 +185,7 @@ pub(crate) async fn say_why<S: TransportSend>(
     error: &NetworkError,
     context: &ConnectionContext,
 ) {
-    let Ok(payload) = Payload::json(&error.to_last_words()) else {
+    let Ok(payload) = Payload::json(&error.to_close_reason()) else {
         return send.reset(CLOSED_CODE);
     };
     let message = closed_message(&payload.bytes);
@@ -193,7 +195,7 @@ pub(crate) async fn say_why<S: TransportSend>(
         return send.reset(CLOSED_CODE);
     }
     output.take(&mut chunks);
-    match tokio::time::timeout(LAST_WORDS_TIME, send.write(&mut chunks)).await {
+    match tokio::time::timeout(CLOSE_REASON_TIMEOUT, send.write(&mut chunks)).await {
         Ok(Ok(())) => send.finish(),
         _ => send.reset(CLOSED_CODE),
     }

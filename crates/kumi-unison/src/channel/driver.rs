@@ -17,7 +17,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::engine::{Engine, now};
 use super::transport::{
-    CLOSED_CODE, LAST_WORDS_TIME, RESET_CODE, TransportRecv, TransportSend, reset_code,
+    CLOSE_REASON_TIMEOUT, CLOSED_CODE, RESET_CODE, TransportRecv, TransportSend, reset_code,
 };
 use crate::core::{Phase, Step, after};
 use crate::error::{NetworkError, TransportError};
@@ -269,18 +269,18 @@ fn poll_over(engine: &Engine, stream: u64, timer: &mut Timer, cx: &mut Context<'
 /// why, if it reads at all and nothing else is half written; to any other a reset says enough.
 async fn end_stream<S: TransportSend>(engine: &Engine, send: &mut S, is_broken_off: bool) {
     let mut chunks = Vec::new();
-    let (code, has_words) = {
+    let (code, has_reason) = {
         let mut core = engine.core();
         let code = match core.phase() {
             Phase::Ended { error, .. } => reset_code(error),
             _ => RESET_CODE,
         };
-        let has_words = !is_broken_off && core.take_last_words(now(), &mut chunks);
+        let has_reason = !is_broken_off && core.take_close_reason(now(), &mut chunks);
         core.drop_output();
-        (code, has_words)
+        (code, has_reason)
     };
-    if has_words {
-        let write = tokio::time::timeout(LAST_WORDS_TIME, send.write(&mut chunks));
+    if has_reason {
+        let write = tokio::time::timeout(CLOSE_REASON_TIMEOUT, send.write(&mut chunks));
         if let Ok(Ok(())) = write.await {
             return send.finish();
         }

@@ -472,7 +472,7 @@ impl Engine {
         self.context.metrics().events_waited.increment();
         let waiting = self.credits.wait(send);
         tokio::pin!(waiting);
-        let patience = self.options.event_patience;
+        let patience = self.options.credit_timeout;
         let began = now();
         let mut until = after(began, patience);
         loop {

@@ -43,7 +43,7 @@ pub trait StreamOpener: Send + Sync + 'static {
 }
 
 /// How long a peer may return no credit while events wait for it.
-const DEFAULT_EVENT_PATIENCE: Duration = Duration::from_secs(30);
+const DEFAULT_CREDIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What is set on a channel. The default serves most.
 #[derive(Clone)]
@@ -53,7 +53,7 @@ pub struct ChannelOptions {
     pub(crate) direction: ChannelDirection,
     pub(crate) delivery: Delivery,
     pub(crate) policy: EventPolicy,
-    pub(crate) event_patience: Duration,
+    pub(crate) credit_timeout: Duration,
     pub(crate) compression: bool,
     pub(crate) window: Window,
     pub(crate) max_in_flight: u32,
@@ -74,7 +74,7 @@ impl Default for ChannelOptions {
             direction: ChannelDirection::Bidirectional,
             delivery: Delivery::Reliable,
             policy: EventPolicy::Wait,
-            event_patience: DEFAULT_EVENT_PATIENCE,
+            credit_timeout: DEFAULT_CREDIT_TIMEOUT,
             compression: true,
             window: Window::default(),
             max_in_flight: DEFAULT_MAX_IN_FLIGHT,
@@ -154,8 +154,8 @@ impl ChannelOptions {
 
     /// How long a peer may return no credit while events wait for it, where the policy is to wait. After that the peer gets
     /// the reason, and the channel closes. Time without a connection does not count. Default: 30 s.
-    pub fn event_patience(mut self, patience: Duration) -> Self {
-        self.event_patience = patience;
+    pub fn credit_timeout(mut self, patience: Duration) -> Self {
+        self.credit_timeout = patience;
         self
     }
 

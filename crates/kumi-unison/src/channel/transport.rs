@@ -20,7 +20,7 @@ pub const RESET_CODE: u32 = 1;
 pub const CLOSED_CODE: u32 = 2;
 
 /// How long a peer may take to make room for the reason why its stream ends.
-pub(crate) const LAST_WORDS_TIME: Duration = Duration::from_secs(1);
+pub(crate) const CLOSE_REASON_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What a stream that ends with an error is reset with.
 pub(crate) fn reset_code(error: &NetworkError) -> u32 {

@@ -18,7 +18,7 @@ use crate::wire::{ContentType, MessageType, Outgoing, PacketFlags, PacketType, P
 #[non_exhaustive]
 pub enum EventPolicy {
     /// The sender waits. A peer that returns no credit for 30 s
-    /// ([`ChannelOptions::event_patience`](crate::ChannelOptions::event_patience)) gets the reason, and the channel closes.
+    /// ([`ChannelOptions::credit_timeout`](crate::ChannelOptions::credit_timeout)) gets the reason, and the channel closes.
     #[default]
     Wait,
     /// It is kept, up to a window's worth, and the oldest kept one is dropped and counted.

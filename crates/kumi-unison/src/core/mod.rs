@@ -514,14 +514,14 @@ impl Core {
 
     /// What is left to write when the channel ended for what the peer sent, or by its policy: what is queued, because
     /// packets are numbered, and the reason. False when there is none to tell.
-    pub(crate) fn take_last_words(&mut self, now: Instant, chunks: &mut Vec<Bytes>) -> bool {
+    pub(crate) fn take_close_reason(&mut self, now: Instant, chunks: &mut Vec<Bytes>) -> bool {
         let Phase::Ended { error, .. } = &self.phase else {
             return false;
         };
         if !error.is_for_good() {
             return false;
         }
-        let Ok(payload) = Payload::json(&error.to_last_words()) else {
+        let Ok(payload) = Payload::json(&error.to_close_reason()) else {
             return false;
         };
         let pushed = self.push(now, &closed_message(&payload.bytes));

@@ -22,7 +22,7 @@ fn handing_over(policy: EventPolicy) -> (ChannelRegistry, mpsc::UnboundedReceive
     let registry = ChannelRegistry::new("test", "0.1.0", "default");
     let options = ChannelOptions::new()
         .event_policy(policy)
-        .event_patience(PATIENCE);
+        .credit_timeout(PATIENCE);
     let spec = ChannelSpec::new("feed").options(options);
     registry.register_channel_with(
         spec,

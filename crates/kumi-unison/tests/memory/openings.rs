@@ -174,7 +174,7 @@ impl Foreign {
     }
 
     /// Why the stream ended, which is the last thing on it.
-    async fn last_words(&mut self) -> RemoteError {
+    async fn close_reason(&mut self) -> RemoteError {
         let (packet_type, message) = self.hear().await.unwrap();
         assert_eq!(packet_type, PacketType::Control);
         assert_eq!(message.method, "__closed");
@@ -211,7 +211,7 @@ async fn who_breaks_a_rule_is_told_which() {
     ] {
         let mut client = Foreign::client();
         client.open(content).await;
-        assert_eq!(client.last_words().await.code, "malformed", "{content}");
+        assert_eq!(client.close_reason().await.code, "malformed", "{content}");
     }
 
     let mut client = Foreign::client();
@@ -220,7 +220,7 @@ async fn who_breaks_a_rule_is_told_which() {
     client.sequence += 1;
     let request = ProtocolMessage::request(2, "m", ContentType::Json, "1");
     client.say(PacketType::Data, &request).await;
-    let error = client.last_words().await;
+    let error = client.close_reason().await;
     assert_eq!(error.code, "malformed");
     assert_eq!(error.message, "packet 2 came where 1 was due");
 
@@ -229,7 +229,7 @@ async fn who_breaks_a_rule_is_told_which() {
     client.hear().await.unwrap();
     let answer = ProtocolMessage::response(9, ContentType::Json, "1");
     client.say(PacketType::Handshake, &answer).await;
-    assert_eq!(client.last_words().await.code, "violation");
+    assert_eq!(client.close_reason().await.code, "violation");
 }
 
 #[tokio::test]

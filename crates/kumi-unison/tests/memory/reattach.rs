@@ -292,7 +292,7 @@ async fn time_without_a_stream_counts_for_no_event_that_waits() {
         Ok(())
     };
     registry.register_channel_with(spec, unread);
-    let (channel, wire) = open(&registry, persistent().event_patience(5 * SECOND));
+    let (channel, wire) = open(&registry, persistent().credit_timeout(5 * SECOND));
     channel.opened().await.unwrap();
     let senders: Vec<_> = (0..20)
         .map(|n| {

@@ -99,7 +99,7 @@ async fn a_peer_that_does_not_read_its_events_is_closed_and_told() {
     let lab = Lab::with(ServerLimits::default(), |server| {
         let options = ChannelOptions::default()
             .event_policy(EventPolicy::Wait)
-            .event_patience(Duration::from_millis(300));
+            .credit_timeout(Duration::from_millis(300));
         let spec = ChannelSpec::new("ticks").options(options);
         let handler = move |_: Arc<ConnectionContext>, channel: UnisonChannel| {
             let report = report.clone();

@@ -81,12 +81,12 @@ impl AdminClient {
 
     /// The cluster as the node sees it.
     pub async fn members(&self) -> Result<ClusterView, AdminError> {
-        self.ask(methods::MEMBERS, &()).await
+        self.request(methods::MEMBERS, &()).await
     }
 
     /// Asks the node to leave. It is still there when this returns; [`gone`](Self::gone) waits for its end.
     pub async fn leave(&self) -> Result<(), AdminError> {
-        let _: serde_json::Value = self.ask(methods::LEAVE, &()).await?;
+        let _: serde_json::Value = self.request(methods::LEAVE, &()).await?;
         Ok(())
     }
 
@@ -102,7 +102,7 @@ impl AdminClient {
             reason: reason.into(),
             for_ms: u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX),
         };
-        let _: serde_json::Value = self.ask(methods::QUARANTINE, &order).await?;
+        let _: serde_json::Value = self.request(methods::QUARANTINE, &order).await?;
         Ok(())
     }
 
@@ -111,7 +111,7 @@ impl AdminClient {
         let order = ReleaseOrder {
             authority: authority.into(),
         };
-        let _: serde_json::Value = self.ask(methods::RELEASE, &order).await?;
+        let _: serde_json::Value = self.request(methods::RELEASE, &order).await?;
         Ok(())
     }
 
@@ -125,7 +125,7 @@ impl AdminClient {
             roles: roles.into(),
             services: services.into(),
         };
-        let _: serde_json::Value = self.ask(methods::METADATA, &order).await?;
+        let _: serde_json::Value = self.request(methods::METADATA, &order).await?;
         Ok(())
     }
 
@@ -133,7 +133,7 @@ impl AdminClient {
     pub async fn watch(self) -> Result<AdminWatch, AdminError> {
         // Before the request, so that no event comes while nothing takes it.
         let events = self.channel.events(methods::EVENT);
-        let first = self.ask(methods::WATCH, &()).await?;
+        let first = self.request(methods::WATCH, &()).await?;
         Ok(AdminWatch {
             first,
             events,
@@ -151,7 +151,7 @@ impl AdminClient {
         self.channel.closed().await;
     }
 
-    async fn ask<Q: serde::Serialize + Sync, A: serde::de::DeserializeOwned>(
+    async fn request<Q: serde::Serialize + Sync, A: serde::de::DeserializeOwned>(
         &self,
         method: &str,
         question: &Q,

@@ -4,11 +4,11 @@ use super::types::{MetadataOrder, QuarantineOrder, ReleaseOrder, hash_text, reas
 use super::{
     ADMIN_CHANNEL, AdminEvent, AdminEvents, ClusterView, MemberRow, QuarantineRow, codes, methods,
 };
-use crate::driver::node::Parts;
-use crate::driver::watch::{ClusterWatch, Notice};
-use crate::{
+use crate::core::{
     Authority, MAX_QUARANTINE, MemberMetadata, MembershipError, MembershipRuntime, TimerInstant,
 };
+use crate::driver::node::Parts;
+use crate::driver::watch::{ClusterWatch, Notice};
 use kumi_unison::{
     ChannelRegistry, ConnectionContext, IncomingRequest, NetworkError, Payload, RemoteError,
     UnisonChannel,

@@ -1,10 +1,10 @@
 //! What travels on the admin channel. Fields may be added; readers skip what they do not know.
 
-use crate::driver::{DriverMetrics, MembershipRuntimeShared};
-use crate::{
+use crate::core::{
     Authority, ClusterEvent, DownReason, Member, MemberMetadata, MembershipSnapshot, NodeIdentity,
     NodeUid, QuarantineReason,
 };
+use crate::driver::{DriverMetrics, MembershipRuntimeShared};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::format;

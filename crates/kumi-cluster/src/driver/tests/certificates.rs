@@ -3,12 +3,15 @@
 use super::network::{
     PATIENCE, behind_one_name, event, joining, key, members, start, trouble, until,
 };
+use crate::core::{
+    Authority, ClusterEvent, DownReason, Envelope, EnvelopeError, MAX_VERSION, MIN_VERSION,
+    MemberMetadata, MemberRecord, MembershipDelta, MembershipRuntimeConfig, Message, NodeIdentity,
+    NodeStatus, NodeUid, Seen,
+};
 use crate::driver::link::GOSSIP_CHANNEL;
-use crate::{
-    AdminClient, AdminError, Authority, ClusterEvent, ClusterNode, ClusterWatch, DownReason,
-    Envelope, EnvelopeError, MAX_VERSION, MIN_VERSION, MemberMetadata, MemberRecord,
-    MembershipDelta, MembershipRuntimeConfig, MemoryNetwork, Message, NodeIdentity, NodeOptions,
-    NodeStatus, NodeUid, Security, Seen, Transport,
+use crate::driver::{
+    AdminClient, AdminError, ClusterNode, ClusterWatch, MemoryNetwork, NodeOptions, Security,
+    Transport,
 };
 use bytes::Bytes;
 use kumi_unison::{
@@ -168,7 +171,7 @@ async fn a_later_life_that_is_only_announced_by_gossip_stops_no_node() {
         let members = first.members().members;
         members
             .iter()
-            .map(crate::Member::identity)
+            .map(crate::core::Member::identity)
             .collect::<Vec<_>>()
     };
     until(|| known().contains(&victim.identity())).await;
@@ -238,7 +241,7 @@ async fn a_message_in_the_name_of_another_node_is_refused() {
     let expected = (sender().authority, EnvelopeError::SenderMismatch);
     assert_eq!(refused.await, expected);
     until(|| first.metrics().refused == 2).await;
-    let is_joiner = |member: &crate::Member| member.authority == joiner.authority;
+    let is_joiner = |member: &crate::core::Member| member.authority == joiner.authority;
     assert!(!first.members().members.iter().any(is_joiner));
 }
 

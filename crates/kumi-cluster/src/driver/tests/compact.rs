@@ -2,9 +2,9 @@
 //! a peer whose hello does.
 
 use super::network::{PATIENCE, key, start, stranger};
+use crate::core::{Authority, Envelope, MAX_VERSION, MIN_VERSION, Message, NodeIdentity, NodeUid};
 use crate::driver::compact::Head;
 use crate::driver::link::{GOSSIP_CHANNEL, PACKET_CHANNEL};
-use crate::{Authority, Envelope, MAX_VERSION, MIN_VERSION, Message, NodeIdentity, NodeUid};
 use bytes::Bytes;
 use kumi_unison::{ChannelOptions, Delivery};
 use serde_json::{Value, json};

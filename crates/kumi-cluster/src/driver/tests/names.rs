@@ -1,10 +1,13 @@
 //! Names of nodes: what other nodes, watchers of lives and operators see of them.
 
 use super::{name as address, start, until};
-use crate::{
-    AdminEvent, AdminEvents, Authority, ClusterNode, ClusterWatch, Departure, DriverError,
-    GoneCause, LifeNotice, LifeWatch, Member, MemberMetadata, MembershipError,
-    MembershipRuntimeConfig, MemoryNetwork, NameAndLife, NodeName, NodeOptions, Notice, Transport,
+use crate::core::{
+    Authority, Departure, GoneCause, Member, MemberMetadata, MembershipError,
+    MembershipRuntimeConfig, NameAndLife, NodeName,
+};
+use crate::driver::{
+    AdminEvent, AdminEvents, ClusterNode, ClusterWatch, DriverError, LifeNotice, LifeWatch,
+    MemoryNetwork, NodeOptions, Notice, Transport,
 };
 use std::format;
 use std::string::{String, ToString};

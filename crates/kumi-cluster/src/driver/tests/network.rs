@@ -1,12 +1,14 @@
 //! Nodes over QUIC on loopback: which peers may join, which are refused, and what hostile peers can do. Real time, so every wait is
 //! for something that has to come, with a minute to spare.
 
+use crate::core::{
+    Authority, ClusterEvent, MAX_DATAGRAM_BYTES, MembershipRuntimeConfig, NodeStatus,
+};
 use crate::driver::link::{GOSSIP_CHANNEL, PACKET_CHANNEL};
 use crate::driver::resolve::Resolver;
-use crate::{
-    ADMIN_CHANNEL, AdminClient, AdminError, Authority, ClusterEvent, ClusterNode, ClusterWatch,
-    DriverError, MAX_DATAGRAM_BYTES, MembershipRuntimeConfig, NodeOptions, NodeStatus, Notice,
-    Security, Transport,
+use crate::driver::{
+    ADMIN_CHANNEL, AdminClient, AdminError, ClusterNode, ClusterWatch, DriverError, NodeOptions,
+    Notice, Security, Transport,
 };
 use bytes::Bytes;
 use kumi_unison::{
@@ -76,7 +78,7 @@ pub(super) async fn members(watch: &mut ClusterWatch, count: usize) -> u64 {
         ClusterEvent::TopologyUpdated {
             members, topology, ..
         } => {
-            let up = |member: &crate::Member| member.status == NodeStatus::Up;
+            let up = |member: &crate::core::Member| member.status == NodeStatus::Up;
             (members.len() == count && members.iter().all(up)).then_some(topology.hash)
         }
         _ => None,
@@ -318,7 +320,7 @@ async fn an_operator_asks_watches_and_is_answered_with_reasons() {
     let told = tokio::time::timeout(PATIENCE, async {
         loop {
             let event = watch.next().await.expect("the node runs");
-            if let Some(crate::AdminEvent::Quarantined { authority, .. }) = event {
+            if let Some(crate::driver::AdminEvent::Quarantined { authority, .. }) = event {
                 return authority;
             }
         }
@@ -515,7 +517,7 @@ async fn a_watcher_gets_the_last_events_of_a_node_that_leaves() {
     let mut told = Vec::new();
     let hearing = async {
         while let Some(event) = watch.next().await.expect("the end is an event too") {
-            if let crate::AdminEvent::Status { to, .. } = event {
+            if let crate::driver::AdminEvent::Status { to, .. } = event {
                 told.push(to);
             }
         }
@@ -533,14 +535,14 @@ async fn a_quarantine_of_no_time_or_too_much_is_refused() {
     let node = start(&security, |_| {}).await;
     let client = AdminClient::connect(node.authority().as_str(), &security).await;
     let client = client.expect("a node");
-    for wrong in [Duration::ZERO, crate::MAX_QUARANTINE * 2] {
+    for wrong in [Duration::ZERO, crate::core::MAX_QUARANTINE * 2] {
         let refused = client.quarantine("10.9.9.9:1", "", wrong).await;
         assert!(
             matches!(refused, Err(AdminError::Refused(_))),
             "{refused:?}"
         );
     }
-    let longest = client.quarantine("10.9.9.9:1", "", crate::MAX_QUARANTINE);
+    let longest = client.quarantine("10.9.9.9:1", "", crate::core::MAX_QUARANTINE);
     longest.await.expect("that long is allowed");
 }
 

@@ -1,7 +1,7 @@
 //! Which causes a node may give for the end of a life.
 
 use super::Truth;
-use crate::{GoneCause, NodeUid};
+use crate::core::{GoneCause, NodeUid};
 
 /// A life that a node reports as gone, and what the checker knows about it.
 pub(super) struct Departed {

@@ -1,9 +1,9 @@
 //! Each promise, broken on purpose: a checker that cannot fail proves nothing.
 
 use super::*;
+use crate::core::{Departure, GoneCause, LocalNode, MemberMetadata, QuarantineReason};
 use crate::sim::authority;
 use crate::sim::watch::Watch;
-use crate::{Departure, GoneCause, LocalNode, MemberMetadata, QuarantineReason};
 use core::time::Duration;
 
 const OLD: NodeUid = NodeUid::from_raw(5);

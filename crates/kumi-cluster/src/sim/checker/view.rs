@@ -5,8 +5,8 @@ use std::string::String;
 use std::vec::Vec;
 use std::{format, vec};
 
+use crate::core::{Authority, Member, NodeIdentity, NodeStatus, NodeUid, TimerInstant};
 use crate::sim::subject_of;
-use crate::{Authority, Member, NodeIdentity, NodeStatus, NodeUid, TimerInstant};
 
 /// What one node has shown of itself.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use super::super::promise::Promise;
 use super::super::watch::Watch;
 use super::Checker;
 use super::view::View;
-use crate::{
+use crate::core::{
     ClusterEvent, EnvelopeError, MembershipEvent, MembershipRuntime, MembershipRuntimeOutcome,
     MembershipRuntimeState, TimerInstant,
 };

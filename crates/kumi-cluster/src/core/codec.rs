@@ -1,0 +1,226 @@
+//! Messages between nodes, as bytes.
+//!
+//! ```text
+//!   0       1      2      3      4      5
+//!   +-------+------+------+------+------+-----------+-------------+-----------+--------+
+//!   | magic | min  | max  | ver. | kind | cluster   | authority   | uid       | body   |
+//!   | 0xC7  | ver. | ver. | here |      | u8, text  | u8, text    | u64 LE    |        |
+//!   +-------+------+------+------+------+-----------+-------------+-----------+--------+
+//! ```
+//!
+//! Numbers in bodies are little-endian groups of seven bits (`varint`) unless they are hashes or uids, which are eight
+//! bytes. A record is
+//!
+//! ```text
+//!   flags: status in bits 0-2, metadata follows in bit 3, accusers follow in bit 4
+//!   authority u8 + text | uid u64 | incarnation varint
+//!   [metadata: stamp varint, length varint, bytes] [accusers: count u8, (uid u64, round varint)*, sorted]
+//! ```
+//!
+//! and an operator's order is
+//!
+//! ```text
+//!   authority u8 + text | version u64 | remaining ms varint, 0 lifts | remembered for ms varint | reason u8 + text
+//! ```
+//!
+//! Decoding refuses whatever no sender writes, allocates no more than the bytes that are there can fill, and never
+//! panics. The versions come before everything that a later one may change: the range that the sender supports, and the
+//! one that all of this message after it is written in, because a sender that does not know its peer yet writes
+//! an old one.
+
+mod reader;
+mod writer;
+
+use crate::core::error::EnvelopeError;
+use crate::core::identity::{NodeIdentity, NodeUid};
+use crate::core::quarantine::{QuarantineRumor, ReasonText};
+use crate::core::record::MemberRecord;
+use crate::core::snapshot::MembershipDelta;
+use crate::core::table::BUCKETS;
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+#[cfg(feature = "driver")]
+pub(crate) use writer::envelope_head;
+pub(crate) use writer::{encoded_len, encoded_rumor_len};
+
+/// The oldest protocol version this crate understands.
+pub const MIN_VERSION: u8 = 1;
+/// The newest protocol version this crate understands, and the one it writes.
+pub const MAX_VERSION: u8 = 1;
+/// The longest envelope.
+pub const MAX_ENVELOPE_BYTES: usize = 8 << 20;
+/// The most records in one envelope.
+pub const MAX_DELTA_RECORDS: usize = 1 << 16;
+/// The most quarantines in one envelope.
+pub const MAX_DELTA_QUARANTINES: usize = 4096;
+
+const MAGIC: u8 = 0xc7;
+/// The version that messages are written in.
+const WRITTEN_VERSION: u8 = 1;
+/// The version bytes of the envelopes that a runtime sends.
+#[cfg(feature = "driver")]
+pub(crate) const ENVELOPE_VERSIONS: [u8; 3] = [MIN_VERSION, MAX_VERSION, WRITTEN_VERSION];
+
+/// A message with its sender.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Envelope {
+    /// The cluster that the sender belongs to.
+    pub cluster: String,
+    /// The oldest and the newest version that the sender supports.
+    pub versions: (u8, u8),
+    /// The sender.
+    pub sender: NodeIdentity,
+    /// What it says.
+    pub message: Message,
+}
+
+/// What a sender has seen: a summary of its table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// The position in its own log.
+    pub version: u64,
+    /// The digest of its active records.
+    pub digest: u64,
+}
+
+/// What nodes say to each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Message {
+    /// To a monitor, every heartbeat interval. Not answered unless there is something to say.
+    Heartbeat {
+        /// Counts this life's heartbeats.
+        sequence: u64,
+        /// The sender's incarnation.
+        incarnation: u64,
+    },
+    /// A monitor has something to say about a heartbeat.
+    HeartbeatAck {
+        /// Which heartbeat.
+        sequence: u64,
+        /// The sender of the heartbeat is suspected at this incarnation.
+        suspected: Option<u64>,
+        /// The node that answers is not a monitor of the sender, as far as it knows.
+        not_my_monitor: bool,
+    },
+    /// Are you there?
+    Probe {
+        /// Comes back in the answer.
+        nonce: u64,
+    },
+    /// I am.
+    ProbeAck {
+        /// From the probe.
+        nonce: u64,
+        /// The answerer's incarnation.
+        incarnation: u64,
+    },
+    /// Ask another member on my behalf.
+    ProbeRequest {
+        /// Comes back in the answer.
+        nonce: u64,
+        /// The member to probe.
+        target: NodeIdentity,
+    },
+    /// The one you wanted answered me.
+    ProbeReply {
+        /// From the request.
+        nonce: u64,
+        /// The member that answered.
+        target: NodeIdentity,
+        /// Its incarnation.
+        incarnation: u64,
+    },
+    /// News.
+    Push {
+        /// What the sender has seen.
+        seen: Seen,
+        /// The news.
+        delta: MembershipDelta,
+    },
+    /// Let us compare.
+    PullRequest {
+        /// What the sender has seen.
+        seen: Seen,
+        /// The sender only watches: it is no member, and keeps the bookmark.
+        observer: bool,
+        /// The position in the receiver's log that the observer has.
+        bookmark: u64,
+        /// A digest of the operator's quarantines.
+        quarantines: u64,
+        /// Shortened digests of the parts of the sender's table.
+        buckets: Box<[u32; BUCKETS]>,
+    },
+    /// What you lack, and what I would like to hear in turn.
+    PullReply {
+        /// What the sender has seen.
+        seen: Seen,
+        /// The parts, bit by bit, that differ; 0 ends the exchange.
+        wanted: u64,
+        /// The records of those parts.
+        delta: MembershipDelta,
+    },
+    /// I want to be a member.
+    Join {
+        /// The joiner's own record.
+        record: MemberRecord,
+    },
+    /// You are; this is what we know.
+    Welcome {
+        /// What the sender has seen.
+        seen: Seen,
+        /// A snapshot.
+        delta: MembershipDelta,
+    },
+    /// You cannot be.
+    JoinRefused {
+        /// Why.
+        reason: JoinRefusal,
+    },
+    /// What is known here about the receiver, who seems not to know.
+    Verdict {
+        /// The receiver's record.
+        record: MemberRecord,
+        /// The operator's order behind it, if there is one.
+        quarantine: Option<QuarantineRumor>,
+    },
+}
+
+/// Why a joiner is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum JoinRefusal {
+    /// A later life of that authority is known; the joiner may go above it once.
+    Superseded {
+        /// The later life.
+        current: NodeUid,
+    },
+    /// An operator has quarantined the authority.
+    Quarantined {
+        /// By which order.
+        version: u64,
+        /// For how much longer, in milliseconds.
+        remaining_ms: u64,
+        /// What the operator said.
+        text: ReasonText,
+    },
+    /// There is no room.
+    Full,
+}
+
+impl Envelope {
+    /// The envelope as bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        writer::encode(self)
+    }
+
+    /// Reads an envelope and nothing after it.
+    pub fn decode(bytes: &[u8]) -> Result<Self, EnvelopeError> {
+        reader::decode(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests;

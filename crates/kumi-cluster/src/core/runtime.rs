@@ -1,0 +1,738 @@
+//! The membership of one node: a state machine that takes what arrived and the time, and returns what to do.
+//!
+//! Order of calls: [`MembershipRuntime::new`], then [`MembershipRuntime::start_member`] or
+//! [`MembershipRuntime::start_client`], and from then on [`MembershipRuntime::handle_message`] for whatever arrives and
+//! [`MembershipRuntime::poll`] after that and at [`MembershipRuntime::next_deadline`]. Whatever a call wants to have
+//! published or sent is in the next outcome: that of the next poll, or of the `handle_` calls of a provider, which hand
+//! out what has gathered as well.
+//!
+//! It opens no socket, reads no clock, and draws random numbers only from the seed it was given: the same calls give the
+//! same outcomes. One failure never drops the rest of a turn.
+
+mod clock;
+mod gossip;
+mod join;
+mod learn;
+mod meeting;
+mod operator;
+mod outcome;
+mod receive;
+mod suspects;
+mod waking;
+mod watch;
+
+use crate::core::book::AddressBook;
+use crate::core::codec::{Envelope, MAX_VERSION, MIN_VERSION, Message, Seen};
+use crate::core::config::MembershipRuntimeConfig;
+use crate::core::error::{EnvelopeError, MembershipError, MembershipRuntimeError};
+use crate::core::event::{ClusterEvent, Departure, GoneCause, MembershipEvent};
+use crate::core::gossip::GossipEngine;
+use crate::core::identity::{Authority, NodeIdentity, NodeUid};
+use crate::core::metadata::MemberMetadata;
+use crate::core::phi::PhiFailureDetector;
+use crate::core::quarantine::{QuarantineEntry, QuarantineTable};
+use crate::core::rng::ClusterRng;
+use crate::core::snapshot::{MemberView, MembershipSnapshot};
+use crate::core::status::NodeStatus;
+use crate::core::table::{MembershipTable, Slot};
+use crate::core::time::{TimerInstant, millis};
+use crate::core::topology::{TopologyEmitter, active_members, members_hash, table_hash};
+use crate::core::transport::{Delivery, GossipOutbound, MAX_DATAGRAM_BYTES, MessageKind};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use clock::{Clock, Health, Now};
+use core::time::Duration;
+use join::Joining;
+use kumi_common::Name as NodeName;
+use meeting::Claim;
+use suspects::Suspects;
+use watch::Watches;
+
+pub use outcome::{Footprint, MembershipMetrics, MembershipRuntimeOutcome};
+
+/// The most messages that wait for a poll. With more than that, the driver does not poll.
+const MAX_OUTBOX: usize = 16_384;
+/// The most events that wait for a poll.
+const MAX_EVENTS: usize = 65_536;
+/// The most peers whose refusal is remembered, so that it is reported once.
+const MAX_REFUSED_PEERS: usize = 256;
+/// Operators' orders are remembered for at least so long past their end: a machine that was put to sleep in between, and
+/// has the order still, does not bring it back.
+const MIN_ORDER_MEMORY: Duration = Duration::from_secs(3600);
+/// The most seeds.
+const MAX_SEEDS: usize = 64;
+
+/// Whether and how a node takes part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MembershipRuntimeState {
+    /// It neither receives nor sends.
+    Stopped,
+    /// It is, or wants to be, a member.
+    Member,
+    /// It watches without being seen.
+    Client,
+}
+
+/// The identity and the metadata that a node starts with.
+#[derive(Clone, Debug)]
+pub struct LocalNode {
+    /// Where others reach it.
+    pub authority: Authority,
+    /// What it says about itself.
+    pub metadata: MemberMetadata,
+    /// The wall clock at the moment of construction, in milliseconds since 1970. Uids are made of it, and compared with it
+    /// where [meetings are required](MembershipRuntime::require_meeting).
+    pub unix_ms: u64,
+    /// A uid to go on with, for a node that continues an earlier life; as a rule `None`.
+    pub uid: Option<NodeUid>,
+}
+
+/// The node's own record, apart from the table so that it survives a fresh one.
+#[derive(Clone, Debug)]
+struct Own {
+    identity: NodeIdentity,
+    metadata: MemberMetadata,
+    metadata_stamp: u64,
+    incarnation: u64,
+    status: NodeStatus,
+    /// The last reading of the wall clock, and the driver's clock at that moment.
+    epoch: (u64, TimerInstant),
+}
+
+/// Timers of the runtime as a whole, in its own time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Timers {
+    heartbeat: Option<TimerInstant>,
+    push: Option<TimerInstant>,
+    push_pull: Option<TimerInstant>,
+    join: Option<TimerInstant>,
+    leave_ends: Option<TimerInstant>,
+}
+
+/// Two lives of one authority that both speak.
+#[derive(Clone, Copy, Debug)]
+struct Conflict {
+    other: NodeUid,
+    times: u32,
+    /// When the earlier life was last heard.
+    heard_at: TimerInstant,
+}
+
+/// The membership of one node.
+///
+/// ```
+/// use core::time::Duration;
+/// use kumi_cluster::core::{Authority, LocalNode, MemberMetadata, MembershipRuntime, MembershipRuntimeConfig, NodeStatus, TimerInstant};
+///
+/// let now = TimerInstant::ZERO;
+/// let node = |name| LocalNode {
+///     authority: Authority::new(name).expect("valid"),
+///     metadata: MemberMetadata::EMPTY,
+///     unix_ms: 1_700_000_000_000,
+///     uid: None,
+/// };
+/// let mut first = MembershipRuntime::new(MembershipRuntimeConfig::local(), node("a:1"), 1, now)?;
+/// let mut second = MembershipRuntime::new(MembershipRuntimeConfig::local(), node("b:1"), 2, now)?;
+/// first.start_member(&[], now)?;
+/// second.start_member(&[first.identity().authority], now)?;
+///
+/// // Hand over what each wants to send until both know each other.
+/// for step in 0..20 {
+///     let now = now + Duration::from_millis(step * 100);
+///     for outbound in first.poll(now).gossip_outbound {
+///         second.handle_message(&outbound.to, &outbound.bytes, now)?;
+///     }
+///     for outbound in second.poll(now).gossip_outbound {
+///         first.handle_message(&outbound.to, &outbound.bytes, now)?;
+///     }
+/// }
+/// assert_eq!(first.snapshot().members.len(), 2);
+/// assert_eq!(first.topology_hash(), second.topology_hash());
+/// assert_eq!(second.status(), Some(NodeStatus::Up));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct MembershipRuntime {
+    config: MembershipRuntimeConfig,
+    state: MembershipRuntimeState,
+    own: Own,
+    /// A later life of this authority has taken over; this node does not come back by itself.
+    superseded: bool,
+    /// Whether peers prove who they are: a later life of this authority has to be met before this node stops for it, and
+    /// a message is from the peer that it came from.
+    requires_meeting: bool,
+    claim: Option<Claim>,
+    rng: ClusterRng,
+    clock: Clock,
+    health: Health,
+    table: MembershipTable,
+    engine: GossipEngine,
+    detector: PhiFailureDetector,
+    quarantine: QuarantineTable,
+    topology: TopologyEmitter,
+    watches: Watches,
+    suspects: Suspects,
+    joining: Option<Joining>,
+    seeds: Vec<Authority>,
+    /// The members of a static cluster, as the caller named them.
+    named: BTreeSet<Authority>,
+    book: AddressBook,
+    timers: Timers,
+    /// When each member that is on its way in or out takes the next step by itself.
+    timeouts: BTreeSet<(TimerInstant, Slot)>,
+    timeout_of: BTreeMap<Slot, TimerInstant>,
+    conflicts: BTreeMap<Authority, Conflict>,
+    refused_peers: BTreeSet<Authority>,
+    /// When anything valid last arrived from another node, on both clocks.
+    heard_at: Now,
+    /// While this node has not heard a member since it was suspended: from when on a message counts, in the runtime's time.
+    waking: Option<TimerInstant>,
+    sequence: u64,
+    /// When the last comparison was started because a peer's view seemed to differ.
+    compared_at: TimerInstant,
+    pending: MembershipRuntimeOutcome,
+    metrics: MembershipMetrics,
+}
+
+impl MembershipRuntime {
+    /// A runtime that is stopped. `seed` decides all its random choices.
+    pub fn new(
+        config: MembershipRuntimeConfig,
+        node: LocalNode,
+        seed: u64,
+        now: TimerInstant,
+    ) -> Result<Self, MembershipRuntimeError> {
+        config.check()?;
+        let mut rng = ClusterRng::new(seed);
+        let uid = node
+            .uid
+            .unwrap_or_else(|| NodeUid::new(node.unix_ms, rng.word()));
+        let clock = Clock::new(now);
+        let own = Own {
+            identity: NodeIdentity {
+                authority: node.authority,
+                uid,
+            },
+            metadata: node.metadata,
+            metadata_stamp: 1,
+            incarnation: 1,
+            status: NodeStatus::Joining,
+            epoch: (node.unix_ms, now),
+        };
+        Ok(Self {
+            state: MembershipRuntimeState::Stopped,
+            own,
+            superseded: false,
+            requires_meeting: false,
+            claim: None,
+            rng,
+            clock,
+            health: Health::default(),
+            table: MembershipTable::new(config.max_members),
+            engine: GossipEngine::default(),
+            detector: PhiFailureDetector::new(config.phi()),
+            quarantine: QuarantineTable::new(
+                config.max_members,
+                config.dead_timeout.max(MIN_ORDER_MEMORY),
+            ),
+            topology: TopologyEmitter::new(config.topology_emit_interval),
+            watches: Watches::default(),
+            suspects: Suspects::default(),
+            joining: None,
+            seeds: Vec::new(),
+            named: BTreeSet::new(),
+            book: AddressBook::new(config.max_address_book),
+            timers: Timers::default(),
+            timeouts: BTreeSet::new(),
+            timeout_of: BTreeMap::new(),
+            conflicts: BTreeMap::new(),
+            refused_peers: BTreeSet::new(),
+            heard_at: clock.last(),
+            waking: None,
+            sequence: 0,
+            compared_at: TimerInstant::ZERO,
+            pending: MembershipRuntimeOutcome::default(),
+            metrics: MembershipMetrics::default(),
+            config,
+        })
+    }
+
+    /// Whether and how this node takes part.
+    pub fn state(&self) -> MembershipRuntimeState {
+        self.state
+    }
+
+    /// The present identity of this node; the uid changes when the node has to begin a new life.
+    pub fn identity(&self) -> NodeIdentity {
+        self.own.identity.clone()
+    }
+
+    /// This node's own status as a member.
+    pub fn status(&self) -> Option<NodeStatus> {
+        (self.state == MembershipRuntimeState::Member).then_some(self.own.status)
+    }
+
+    /// This node's own incarnation.
+    pub fn incarnation(&self) -> u64 {
+        self.own.incarnation
+    }
+
+    /// The configuration it runs by.
+    pub fn config(&self) -> &MembershipRuntimeConfig {
+        &self.config
+    }
+
+    /// The active members, sorted by authority.
+    pub fn snapshot(&self) -> MembershipSnapshot {
+        let members = active_members(&self.table);
+        MembershipSnapshot {
+            version: self.table.version(),
+            hash: members_hash(&members),
+            members,
+        }
+    }
+
+    /// All records, tombstones included, sorted by authority.
+    pub fn members(&self) -> impl Iterator<Item = MemberView<'_>> {
+        self.table.iter().map(|(slot, entry)| MemberView {
+            record: &entry.record,
+            heard_at: entry.heard_at,
+            watched: self.watches.contains(slot),
+        })
+    }
+
+    /// The table itself, to look at.
+    pub fn table(&self) -> &MembershipTable {
+        &self.table
+    }
+
+    /// The quarantines in force as of the last call.
+    pub fn quarantine_snapshot(&self) -> Vec<QuarantineEntry> {
+        self.quarantine.snapshot(self.clock.last().raw)
+    }
+
+    /// The hash over the active members: equal on nodes that agree.
+    pub fn topology_hash(&self) -> u64 {
+        table_hash(&self.table)
+    }
+
+    /// How suspicious the silence of a watched member is.
+    pub fn phi(&self, authority: &Authority) -> Option<f64> {
+        self.detector.phi(authority, self.clock.last().own)
+    }
+
+    /// The monitors of a member, as far as this node knows.
+    pub fn monitors_of(&self, authority: &Authority) -> Vec<Authority> {
+        let Some(slot) = self.table.slot_of(authority) else {
+            return Vec::new();
+        };
+        self.authorities(&self.monitor_slots(slot))
+    }
+
+    /// The members that this node monitors.
+    pub fn subjects(&self) -> Vec<Authority> {
+        self.authorities(&self.watches.slots())
+    }
+
+    /// Counters since the start.
+    pub fn metrics(&self) -> &MembershipMetrics {
+        &self.metrics
+    }
+
+    /// How much it holds.
+    pub fn footprint(&self) -> Footprint {
+        let pending = &self.pending;
+        Footprint {
+            records: self.table.len(),
+            rumors: self.engine.len(),
+            timeouts: self.timeouts.len(),
+            watches: self.watches.len(),
+            suspects: self.suspects.len(),
+            relays: self.watches.relays_len(),
+            quarantines: self.quarantine.len(),
+            addresses: self.book.len(),
+            named: self.named.len(),
+            reports: self.refused_peers.len() + self.conflicts.len(),
+            pending: pending.quarantine_events.len()
+                + pending.member_events.len()
+                + pending.departures.len()
+                + pending.gossip_outbound.len()
+                + pending.membership_events.len(),
+        }
+    }
+
+    /// Falls silent at once, as if the process had ended. What was gathered is kept for the next poll.
+    pub fn stop(&mut self) -> Result<(), MembershipRuntimeError> {
+        if self.state == MembershipRuntimeState::Stopped {
+            return Err(MembershipRuntimeError::NotStarted);
+        }
+        self.enter_stopped();
+        Ok(())
+    }
+
+    /// Takes in what arrived from `from`. An error means that nothing of it was applied; it is counted, and a peer of
+    /// another cluster or version, or with a false sender, is reported once. Senders are compared with `from`, and their
+    /// uids with the clock, only where [meetings are required](Self::require_meeting).
+    pub fn handle_message(
+        &mut self,
+        from: &Authority,
+        bytes: &[u8],
+        now: TimerInstant,
+    ) -> Result<(), EnvelopeError> {
+        if self.state == MembershipRuntimeState::Stopped {
+            return Err(EnvelopeError::NotStarted);
+        }
+        let now = self.advance(now);
+        let taken = self
+            .open(from, bytes, now)
+            .map(|envelope| self.receive(envelope, now));
+        match taken {
+            Ok(()) => self.metrics.received += 1,
+            Err(error) => {
+                self.metrics.refused += 1;
+                self.report_refused(from, error, now);
+            }
+        }
+        taken
+    }
+
+    /// Does what is due at `now`, and hands out what has gathered since the last poll.
+    pub fn poll(&mut self, now: TimerInstant) -> MembershipRuntimeOutcome {
+        if self.state != MembershipRuntimeState::Stopped {
+            let now = self.advance(now);
+            self.poll_quarantine(now);
+            self.poll_timeouts(now);
+            self.poll_claim(now);
+            self.poll_join(now);
+            self.poll_watches(now);
+            self.poll_heartbeat(now);
+            self.poll_push(now);
+            self.poll_push_pull(now);
+            self.poll_leave(now);
+            self.poll_topology(now);
+        }
+        self.gathered()
+    }
+
+    /// Hands out what waits for it.
+    fn gathered(&mut self) -> MembershipRuntimeOutcome {
+        core::mem::take(&mut self.pending)
+    }
+
+    /// When [`MembershipRuntime::poll`] is wanted next, on the driver's clock; `None` when stopped and empty. Not later
+    /// than the last call when something waits to be handed out.
+    pub fn next_deadline(&self) -> Option<TimerInstant> {
+        if !self.pending.is_empty() {
+            return Some(self.clock.last().raw);
+        }
+        if self.state == MembershipRuntimeState::Stopped {
+            return None;
+        }
+        let own = self.due().map(|due| self.clock.to_raw(due));
+        [own, self.quarantine.next_expiry()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// The earliest deadline in the runtime's own time.
+    fn due(&self) -> Option<TimerInstant> {
+        let timers = [
+            self.timers.heartbeat,
+            self.timers.push,
+            self.timers.push_pull,
+            self.timers.join,
+            self.timers.leave_ends,
+            self.claim.map(|claim| claim.until),
+            self.timeouts.first().map(|&(at, _)| at),
+            self.watches.deadline(),
+            self.detector.next_deadline(),
+            self.topology.deadline(),
+        ];
+        timers.into_iter().flatten().min()
+    }
+
+    /// Every call starts here: the clock moves, lateness shifts the deadlines, and a node that was cut off for too long
+    /// takes a new uid before it sends or receives anything.
+    fn advance(&mut self, raw: TimerInstant) -> Now {
+        let due = self.due();
+        let (now, late) = self.clock.advance(raw, due);
+        if let Some(late) = late {
+            self.metrics.late += 1;
+            self.health.doubt();
+            self.note(MembershipEvent::Late {
+                late_us: crate::core::time::micros(late),
+            });
+            self.look_for_suspension(late, now);
+        }
+        self.detector
+            .set_health_multiplier(self.health.multiplier());
+        self.renew_if_isolated(now);
+        now
+    }
+
+    fn poll_quarantine(&mut self, now: Now) {
+        for entry in self.quarantine.poll_expired(now.raw) {
+            self.quarantine_event(ClusterEvent::QuarantineReleased {
+                authority: entry.authority,
+                observed_at: now.raw,
+            });
+        }
+    }
+
+    fn poll_topology(&mut self, now: Now) {
+        let Self {
+            topology,
+            table,
+            quarantine,
+            ..
+        } = self;
+        let blocked = || {
+            let entries = quarantine.snapshot(now.raw);
+            // The detector blocks one life; a later life of the same authority is not kept out.
+            let is_blocked = |entry: &QuarantineEntry| {
+                let current = table.record(&entry.authority).map(|record| record.uid);
+                entry
+                    .uid
+                    .is_none_or(|uid| current.is_none_or(|current| current <= uid))
+            };
+            entries
+                .into_iter()
+                .filter(is_blocked)
+                .map(|entry| entry.authority)
+                .collect::<Vec<_>>()
+                .into()
+        };
+        let was_open = topology.deadline().is_some();
+        let event = topology.poll(table, blocked, now.own, now.raw);
+        if was_open && event.is_none() && topology.deadline().is_none() {
+            self.metrics.cancelled_windows += 1;
+        }
+        if event.is_some() {
+            self.pending.topology_event = event;
+        }
+    }
+
+    fn open(&self, from: &Authority, bytes: &[u8], now: Now) -> Result<Envelope, EnvelopeError> {
+        let envelope = Envelope::decode(bytes)?;
+        if envelope.cluster != self.config.cluster_name {
+            return Err(EnvelopeError::WrongCluster);
+        }
+        if envelope.sender == self.own.identity {
+            return Err(EnvelopeError::OwnIdentity);
+        }
+        // No node passes on messages of others, so an honest sender is always the peer itself.
+        if self.requires_meeting && envelope.sender.authority != *from {
+            return Err(EnvelopeError::SenderMismatch);
+        }
+        if self.is_ahead(envelope.sender.uid, now) {
+            return Err(EnvelopeError::SenderAhead);
+        }
+        Ok(envelope)
+    }
+
+    fn report_refused(&mut self, from: &Authority, error: EnvelopeError, now: Now) {
+        let foreign = matches!(
+            error,
+            EnvelopeError::WrongCluster
+                | EnvelopeError::Version { .. }
+                | EnvelopeError::SenderMismatch
+                | EnvelopeError::SenderAhead
+        );
+        if foreign
+            && self.refused_peers.len() < MAX_REFUSED_PEERS
+            && self.refused_peers.insert(from.clone())
+        {
+            self.member_event(ClusterEvent::PeerRefused {
+                authority: from.clone(),
+                reason: error,
+                observed_at: now.raw,
+            });
+        }
+    }
+
+    /// Queues a message.
+    fn send(&mut self, to: &Authority, message: Message, delivery: Delivery) {
+        let kind = message.kind();
+        let bytes = self.seal(message);
+        self.send_bytes(to, bytes, delivery, kind);
+    }
+
+    fn seal(&self, message: Message) -> Arc<[u8]> {
+        let envelope = Envelope {
+            cluster: self.config.cluster_name.clone(),
+            versions: (MIN_VERSION, MAX_VERSION),
+            sender: self.own.identity.clone(),
+            message,
+        };
+        envelope.encode().into()
+    }
+
+    fn send_bytes(
+        &mut self,
+        to: &Authority,
+        bytes: Arc<[u8]>,
+        delivery: Delivery,
+        kind: MessageKind,
+    ) {
+        if self.pending.gossip_outbound.len() >= MAX_OUTBOX {
+            self.metrics.dropped += 1;
+            return;
+        }
+        // Long names and much metadata may not fit a datagram; whatever is said is said all the same.
+        let delivery = if bytes.len() > MAX_DATAGRAM_BYTES {
+            Delivery::Reliable
+        } else {
+            delivery
+        };
+        self.metrics.sent[kind as usize] += 1;
+        self.metrics.sent_bytes[kind as usize] += bytes.len() as u64;
+        self.pending.gossip_outbound.push(GossipOutbound {
+            to: to.clone(),
+            bytes,
+            delivery,
+            kind,
+        });
+    }
+
+    fn member_event(&mut self, event: ClusterEvent) {
+        push_bounded(
+            &mut self.pending.member_events,
+            event,
+            &mut self.metrics.dropped,
+        );
+    }
+
+    /// Tells that a life is active no more; no cause means that it was forgotten. Its record, which has its name, is still
+    /// there.
+    fn departed(&mut self, identity: NodeIdentity, cause: Option<GoneCause>, now: Now) {
+        let record = self.table.record(&identity.authority);
+        let name = match record.filter(|record| record.uid == identity.uid) {
+            Some(record) => record.metadata.name(),
+            None if identity.authority == self.own.identity.authority => self.own.metadata.name(),
+            None => None,
+        };
+        self.departed_as(name, identity, cause, now);
+    }
+
+    /// The same for a life whose record another one has replaced.
+    fn departed_as(
+        &mut self,
+        name: Option<NodeName>,
+        identity: NodeIdentity,
+        cause: Option<GoneCause>,
+        now: Now,
+    ) {
+        if identity.uid == NodeUid::UNKNOWN {
+            // Only a placeholder of a static cluster.
+            return;
+        }
+        let observed_at = now.raw;
+        let departure = match cause {
+            Some(cause) => Departure::Gone {
+                identity,
+                name,
+                cause,
+                observed_at,
+            },
+            None => Departure::Forgotten {
+                identity,
+                name,
+                observed_at,
+            },
+        };
+        let pending = &mut self.pending;
+        push_bounded(
+            &mut pending.departures,
+            departure,
+            &mut pending.departures_skipped,
+        );
+    }
+
+    fn quarantine_event(&mut self, event: ClusterEvent) {
+        push_bounded(
+            &mut self.pending.quarantine_events,
+            event,
+            &mut self.metrics.dropped,
+        );
+    }
+
+    fn note(&mut self, event: MembershipEvent) {
+        push_bounded(
+            &mut self.pending.membership_events,
+            event,
+            &mut self.metrics.dropped,
+        );
+    }
+
+    fn refuse(&mut self, error: MembershipError) {
+        if matches!(error, MembershipError::InvalidTransition { .. }) {
+            self.metrics.invalid_transitions += 1;
+        }
+        self.note(MembershipEvent::Refused { error });
+    }
+
+    fn seen(&self) -> Seen {
+        Seen {
+            version: self.table.version(),
+            digest: self.table.digest(),
+        }
+    }
+
+    fn authorities(&self, slots: &[Slot]) -> Vec<Authority> {
+        let entries = slots.iter().filter_map(|&slot| self.table.entry(slot));
+        entries
+            .map(|entry| entry.record.authority.clone())
+            .collect()
+    }
+
+    fn own_slot(&self) -> Option<Slot> {
+        self.table.slot_of(&self.own.identity.authority)
+    }
+
+    /// The wall clock as far as this node can tell.
+    fn unix_ms(&self, now: Now) -> u64 {
+        let (unix_ms, then) = self.own.epoch;
+        unix_ms.saturating_add(millis(now.raw.saturating_since(then)))
+    }
+
+    /// Stops everything that would make a sound.
+    fn enter_stopped(&mut self) {
+        self.state = MembershipRuntimeState::Stopped;
+        self.timers = Timers::default();
+        self.joining = None;
+        self.claim = None;
+    }
+}
+
+impl Message {
+    fn kind(&self) -> MessageKind {
+        match self {
+            Self::Heartbeat { .. } => MessageKind::Heartbeat,
+            Self::HeartbeatAck { .. } => MessageKind::HeartbeatAck,
+            Self::Probe { .. }
+            | Self::ProbeAck { .. }
+            | Self::ProbeRequest { .. }
+            | Self::ProbeReply { .. } => MessageKind::Probe,
+            Self::Push { .. } => MessageKind::Push,
+            Self::PullRequest { .. } | Self::PullReply { .. } => MessageKind::PushPull,
+            Self::Join { .. } | Self::Welcome { .. } | Self::JoinRefused { .. } => {
+                MessageKind::Join
+            }
+            Self::Verdict { .. } => MessageKind::Verdict,
+        }
+    }
+}
+
+fn push_bounded<T>(queue: &mut Vec<T>, item: T, dropped: &mut u64) {
+    if queue.len() < MAX_EVENTS {
+        queue.push(item);
+    } else {
+        *dropped += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,509 @@
+//! Telling news to a few, and comparing tables with one.
+//!
+//! Comparing goes in three steps at most. The first carries a digest and 64 shortened ones of the table's parts; when
+//! they agree, there is no second. The second carries the records of the parts that differ, and names the parts; the
+//! third carries back what its sender knows better.
+
+use super::clock::Now;
+use super::{MembershipRuntime, MembershipRuntimeState};
+use crate::core::codec::{MAX_ENVELOPE_BYTES, Message, Seen, encoded_len, encoded_rumor_len};
+use crate::core::gossip::{Packets, Subject};
+use crate::core::identity::Authority;
+use crate::core::metadata::MemberMetadata;
+use crate::core::record::MemberRecord;
+use crate::core::snapshot::MembershipDelta;
+use crate::core::status::NodeStatus;
+use crate::core::table::{BUCKETS, Slot};
+use crate::core::transport::{Delivery, MAX_DATAGRAM_BYTES};
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+/// How many datagrams one push may take per peer when there is much to tell.
+const MAX_PACKETS_PER_PUSH: usize = 8;
+/// What an envelope takes besides the records: header, summary and counts, generously.
+const ENVELOPE_OVERHEAD: usize = 64;
+/// How soon a comparison may follow another one that a peer's view gave rise to.
+const COMPARE_AGAIN: Duration = Duration::from_secs(1);
+
+impl MembershipRuntime {
+    /// There is something to tell: the push timer runs only then.
+    pub(super) fn wake_push(&mut self) {
+        if self.timers.push.is_none() && self.state == MembershipRuntimeState::Member {
+            let wait = self.rng.within(self.config.gossip_interval);
+            self.timers.push = Some(self.clock.last().own + wait);
+        }
+    }
+
+    pub(super) fn poll_push(&mut self, now: Now) {
+        if self.timers.push.is_none_or(|at| now.own < at) {
+            return;
+        }
+        self.timers.push = None;
+        if self.own.status == NodeStatus::Joining {
+            // No member accepts its news yet. They wait until it is Up, which is news and wakes this timer.
+            return;
+        }
+        self.push(self.config.fanout, now);
+        if self.engine.is_empty() {
+            self.compare_after_news(now);
+        } else {
+            self.timers.push = Some(now.own + self.config.gossip_interval);
+        }
+    }
+
+    /// Tells the most urgent news to so many random peers.
+    pub(super) fn push(&mut self, peers: usize, now: Now) {
+        let peers = self.random_peers(peers, None);
+        if peers.is_empty() {
+            self.engine.clear();
+            return;
+        }
+        let name_len = self.config.cluster_name.len() + self.own.identity.authority.as_str().len();
+        let budget = MAX_DATAGRAM_BYTES.saturating_sub(ENVELOPE_OVERHEAD + name_len);
+        let limit = self.retransmissions();
+        let Self {
+            engine,
+            table,
+            quarantine,
+            ..
+        } = self;
+        let len_of = |subject: &Subject, with_metadata: bool| match subject {
+            Subject::Member(slot) => {
+                let entry = table.entry(*slot)?;
+                Some(encoded_len(&entry.record, with_metadata))
+            }
+            Subject::Quarantine(authority) => quarantine
+                .rumor(authority, now.raw)
+                .map(|rumor| encoded_rumor_len(&rumor)),
+        };
+        let packets = Packets {
+            count: MAX_PACKETS_PER_PUSH,
+            budget,
+        };
+        for chosen in engine.fill(packets, peers.len() as u32, limit, len_of) {
+            let delta = self.delta_of(&chosen, now);
+            let message = Message::Push {
+                seen: self.seen(),
+                delta,
+            };
+            let kind = message.kind();
+            let bytes = self.seal(message);
+            for peer in &peers {
+                self.send_bytes(peer, bytes.clone(), Delivery::Datagram, kind);
+            }
+        }
+    }
+
+    fn delta_of(&self, chosen: &[(Subject, bool)], now: Now) -> MembershipDelta {
+        let version = self.table.version();
+        let mut delta = MembershipDelta {
+            from_version: version,
+            to_version: version,
+            ..MembershipDelta::default()
+        };
+        for (subject, with_metadata) in chosen {
+            match subject {
+                Subject::Member(slot) => {
+                    let record = self.table.entry(*slot).map(|entry| entry.record.clone());
+                    delta.records.extend(
+                        record.map(|record| without_metadata_unless(*with_metadata, record)),
+                    );
+                }
+                Subject::Quarantine(authority) => delta
+                    .quarantines
+                    .extend(self.quarantine.rumor(authority, now.raw)),
+            }
+        }
+        delta
+    }
+
+    /// Distinct active peers, at random.
+    pub(super) fn random_peers(&mut self, count: usize, except: Option<Slot>) -> Vec<Authority> {
+        /// Draws per wanted peer before giving up: enough for all but tiny clusters, and those are listed instead.
+        const DRAWS: usize = 4;
+        let (own, active) = (self.own_slot(), self.table.active());
+        let excluded = |slot: Slot| Some(slot) == own || Some(slot) == except;
+        let mut chosen: Vec<Slot> = Vec::new();
+        if active.len() <= count * DRAWS {
+            let mut all: Vec<Slot> = active
+                .iter()
+                .copied()
+                .filter(|&slot| !excluded(slot))
+                .collect();
+            while chosen.len() < count && !all.is_empty() {
+                chosen.push(all.swap_remove(self.rng.below(all.len())));
+            }
+        } else {
+            for _ in 0..count * DRAWS {
+                let slot = active[self.rng.below(active.len())];
+                if !excluded(slot) && !chosen.contains(&slot) {
+                    chosen.push(slot);
+                }
+                if chosen.len() == count {
+                    break;
+                }
+            }
+        }
+        self.authorities(&chosen)
+    }
+
+    /// Once per push-pull interval: compares with a random member, and tries the address of a former member.
+    pub(super) fn poll_push_pull(&mut self, now: Now) {
+        if self.timers.push_pull.is_none_or(|at| now.own < at) {
+            return;
+        }
+        let interval = self.config.push_pull_interval;
+        // Spread by a quarter, so that nodes that started together do not stay together.
+        let wait = interval - interval / 8 + self.rng.within(interval / 4);
+        self.timers.push_pull = Some(now.own + wait);
+        if self.state == MembershipRuntimeState::Client {
+            self.observe(now);
+            return;
+        }
+        if self.own.status == NodeStatus::Joining {
+            return;
+        }
+        self.compared_at = now.own;
+        let mut peers = self.random_peers(1, None);
+        peers.extend(self.lost_address());
+        peers.extend(self.peers_in_trouble(now));
+        let peers: BTreeSet<Authority> = peers.into_iter().collect();
+        for authority in peers {
+            self.compare(&authority, now);
+        }
+    }
+
+    /// When all news are sent, the next comparison comes soon: it finds members that a rumour has missed.
+    fn compare_after_news(&mut self, now: Now) {
+        let Some(next) = self.timers.push_pull else {
+            return;
+        };
+        let soon =
+            self.config.gossip_interval * 2 + self.rng.within(self.config.gossip_interval * 4);
+        let earliest = self.compared_at + COMPARE_AGAIN * 2;
+        self.timers.push_pull = Some(next.min((now.own + soon).max(earliest)));
+    }
+
+    /// An address without an active member: every other time a seed, where one should be, and
+    /// otherwise any member that is gone, from the table or the address book.
+    pub(super) fn lost_address(&mut self) -> Option<Authority> {
+        let own = &self.own.identity.authority;
+        let seeds: BTreeSet<&Authority> = self
+            .seeds
+            .iter()
+            .filter(|seed| *seed != own && !self.is_active(seed))
+            .collect();
+        let gone = self.table.iter().map(|(_, entry)| &entry.record);
+        let gone = gone
+            .filter(|record| record.status.is_terminal())
+            .map(|record| &record.authority);
+        let gone: BTreeSet<&Authority> = gone
+            .chain(self.book.iter())
+            .filter(|authority| *authority != own && !seeds.contains(*authority))
+            .collect();
+        if seeds.is_empty() && gone.is_empty() {
+            return None;
+        }
+        let a_seed = gone.is_empty() || !seeds.is_empty() && self.rng.below(2) == 0;
+        let candidates = if a_seed { seeds } else { gone };
+        let index = self.rng.below(candidates.len());
+        candidates.into_iter().nth(index).cloned()
+    }
+
+    pub(super) fn is_active(&self, authority: &Authority) -> bool {
+        let record = self.table.record(authority);
+        record.is_some_and(|record| record.status.is_active())
+    }
+
+    /// A peer's view of the ring differs: compare with it, but not with every member at once.
+    pub(super) fn compare_soon(&mut self, authority: &Authority, now: Now) {
+        let member = self.state == MembershipRuntimeState::Member && self.config.gossip_enabled;
+        if member && now.own.saturating_since(self.compared_at) >= COMPARE_AGAIN {
+            self.compared_at = now.own;
+            self.compare(authority, now);
+        }
+    }
+
+    pub(super) fn compare(&mut self, authority: &Authority, now: Now) {
+        if !self.config.gossip_enabled {
+            return;
+        }
+        let message = Message::PullRequest {
+            seen: self.seen(),
+            observer: false,
+            bookmark: 0,
+            quarantines: self.quarantine.digest(now.raw),
+            buckets: self.short_buckets(),
+        };
+        self.send(authority, message, Delivery::Reliable);
+    }
+
+    fn short_buckets(&self) -> Box<[u32; BUCKETS]> {
+        let mut short = Box::new([0; BUCKETS]);
+        for (short, &bucket) in short.iter_mut().zip(self.table.buckets()) {
+            *short = (crate::core::hash::mix(bucket) >> 32) as u32;
+        }
+        short
+    }
+
+    pub(super) fn answer_pull(
+        &mut self,
+        peer: &Authority,
+        seen: Seen,
+        buckets: &[u32; BUCKETS],
+        quarantines: u64,
+        now: Now,
+    ) {
+        let member =
+            self.state == MembershipRuntimeState::Member && self.own.status != NodeStatus::Joining;
+        if !member || !self.config.gossip_enabled {
+            return;
+        }
+        let ours = self.short_buckets();
+        let pairs = ours.iter().zip(buckets).enumerate();
+        let wanted = pairs.fold(0, |wanted, (index, (ours, theirs))| {
+            wanted | u64::from(ours != theirs) << index
+        });
+        let orders_differ = quarantines != self.quarantine.digest(now.raw);
+        if wanted == 0 && !orders_differ && seen.digest == self.table.digest() {
+            self.in_touch_with(peer, now);
+            return;
+        }
+        let delta = MembershipDelta {
+            from_version: self.table.version(),
+            to_version: self.table.version(),
+            records: self.bucket_records(wanted),
+            quarantines: if orders_differ {
+                self.quarantine.rumors(now.raw)
+            } else {
+                Vec::new()
+            },
+        };
+        // With no part that differs, one bit still asks for the peer's quarantines.
+        let wanted = if orders_differ { wanted | 1 } else { wanted };
+        let message = Message::PullReply {
+            seen: self.seen(),
+            wanted,
+            delta: fitting(delta),
+        };
+        self.send(peer, message, Delivery::Reliable);
+    }
+
+    pub(super) fn finish_pull(
+        &mut self,
+        peer: &Authority,
+        seen: Seen,
+        wanted: u64,
+        delta: &MembershipDelta,
+        now: Now,
+    ) {
+        if self.state == MembershipRuntimeState::Client {
+            self.observed(peer, seen, delta, now);
+            return;
+        }
+        let theirs: BTreeMap<&Authority, &MemberRecord> = delta
+            .records
+            .iter()
+            .map(|record| (&record.authority, record))
+            .collect();
+        // What is known here and not there, before their word is mixed in with it.
+        let better = |record: &&MemberRecord| match theirs.get(&record.authority) {
+            None => true,
+            Some(known) => {
+                let mut known = (*known).clone();
+                known.merge(record) != crate::core::record::Merge::Unchanged
+            }
+        };
+        let records: Vec<MemberRecord> = self
+            .table
+            .in_buckets(wanted)
+            .filter(better)
+            .cloned()
+            .collect();
+        self.learn_all(delta, now);
+        self.in_touch_with(peer, now);
+        if wanted == 0
+            || self.state != MembershipRuntimeState::Member
+            || self.own.status == NodeStatus::Joining
+        {
+            return;
+        }
+        let quarantines = self.quarantine.rumors(now.raw);
+        if records.is_empty() && quarantines.is_empty() {
+            return;
+        }
+        let version = self.table.version();
+        let delta = MembershipDelta {
+            from_version: version,
+            to_version: version,
+            records,
+            quarantines,
+        };
+        let message = Message::PullReply {
+            seen: self.seen(),
+            wanted: 0,
+            delta: fitting(delta),
+        };
+        self.send(peer, message, Delivery::Reliable);
+    }
+
+    /// A client asks a member for what is new since its bookmark there.
+    pub(super) fn observe(&mut self, now: Now) {
+        /// Every so many times a member is asked who is not in sight, or a client that was shown a part of the cluster
+        /// would never see the rest.
+        const LOOK_AROUND: usize = 4;
+        let peer = match self.random_peers(1, None).pop() {
+            Some(peer) if !self.receives_nothing_for_long(now) => peer,
+            // The seeds know more than a table that may have gone stale.
+            _ if self.seeds.is_empty() => return,
+            _ => self.seeds[self.rng.below(self.seeds.len())].clone(),
+        };
+        let peer = match self.rng.below(LOOK_AROUND) {
+            0 => self.lost_address().unwrap_or(peer),
+            _ => peer,
+        };
+        let slot = self.table.slot_of(&peer);
+        let bookmark = slot
+            .and_then(|slot| self.table.entry(slot))
+            .map_or(0, |entry| entry.peer_version);
+        let message = Message::PullRequest {
+            seen: self.seen(),
+            observer: true,
+            bookmark,
+            quarantines: 0,
+            buckets: Box::new([0; BUCKETS]),
+        };
+        self.send(&peer, message, Delivery::Reliable);
+    }
+
+    fn receives_nothing_for_long(&self, now: Now) -> bool {
+        now.own.saturating_since(self.heard_at.own) > self.config.push_pull_interval * 3
+    }
+
+    pub(super) fn answer_observer(&mut self, peer: &Authority, bookmark: u64, now: Now) {
+        if self.state != MembershipRuntimeState::Member || self.own.status == NodeStatus::Joining {
+            return;
+        }
+        let delta = MembershipDelta {
+            quarantines: self.quarantine.rumors(now.raw),
+            ..self.table.delta_since(bookmark)
+        };
+        if delta.from_version == 0 {
+            self.metrics.snapshots += 1;
+            self.metrics.gaps += u64::from(bookmark > 0);
+        }
+        let all = delta.records.len();
+        let mut delta = fitting(delta);
+        if delta.records.len() < all {
+            // The rest follows from where this part ends: changes are sent in the order of the log.
+            let last = delta.records.last().map(|record| &record.authority);
+            delta.to_version = last.map_or(bookmark, |last| self.table.position_of(last));
+        }
+        let message = Message::PullReply {
+            seen: self.seen(),
+            wanted: 0,
+            delta,
+        };
+        self.send(peer, message, Delivery::Reliable);
+    }
+
+    /// A client applies what it received. A whole snapshot also shows which members are gone.
+    fn observed(&mut self, peer: &Authority, seen: Seen, delta: &MembershipDelta, now: Now) {
+        self.replaced(peer, delta, now);
+        self.learn_all(delta, now);
+        if delta.from_version == 0 && delta.to_version == seen.version {
+            let told: BTreeSet<&Authority> = delta
+                .records
+                .iter()
+                .map(|record| &record.authority)
+                .collect();
+            let entries = self.table.iter();
+            let unseen = entries.filter(|(_, entry)| {
+                entry.record.status.is_active() && !told.contains(&entry.record.authority)
+            });
+            let unseen: Vec<Slot> = unseen.map(|(slot, _)| slot).collect();
+            self.lose_sight(&unseen, now);
+        }
+        if let Some(slot) = self.table.slot_of(peer)
+            && let Some(entry) = self.table.entry_mut(slot)
+        {
+            entry.peer_version = delta.to_version;
+        }
+    }
+
+    /// A peer that answers in an earlier life than the one that is known here has started with a clock that was set back,
+    /// and the end of the later one was missed. Members keep it out until the tombstone of that one is gone.
+    fn replaced(&mut self, peer: &Authority, delta: &MembershipDelta, now: Now) {
+        let mut records = delta.records.iter();
+        let own = records.find(|record| record.authority == *peer && record.status.is_active());
+        let slot = self.table.slot_of(peer);
+        let known = slot.and_then(|slot| self.table.entry(slot));
+        if let (Some(slot), Some(known), Some(own)) = (slot, known, own)
+            && known.record.status.is_active()
+            && known.record.uid > own.uid
+        {
+            self.lose_sight(&[slot], now);
+        }
+    }
+
+    /// A member that the asked peer does not see is not seen by the client either. That is not the end of a
+    /// life, so no tombstone is left: they may be seen again, and what others would leave out as known is asked for
+    /// again. There is no status event for it; the members have left the topology.
+    fn lose_sight(&mut self, slots: &[Slot], now: Now) {
+        if slots.is_empty() {
+            return;
+        }
+        for &slot in slots {
+            let record = self.table.entry(slot).map(|entry| &entry.record);
+            let lost = record.filter(|record| record.status.is_active());
+            if let Some(identity) = lost.map(|record| record.identity()) {
+                self.departed(identity, None, now);
+            }
+            self.collect(slot);
+        }
+        let seen: Vec<Slot> = self.table.active().to_vec();
+        for slot in seen {
+            if let Some(entry) = self.table.entry_mut(slot) {
+                entry.peer_version = 0;
+            }
+        }
+        self.topology.changed(now.own);
+    }
+}
+
+fn without_metadata_unless(wanted: bool, record: MemberRecord) -> MemberRecord {
+    if wanted {
+        return record;
+    }
+    MemberRecord {
+        metadata_stamp: 0,
+        metadata: MemberMetadata::EMPTY,
+        ..record
+    }
+}
+
+/// As much of a delta as fits an envelope. The rest is still different the next time.
+pub(super) fn fitting(mut delta: MembershipDelta) -> MembershipDelta {
+    let mut room = MAX_ENVELOPE_BYTES - 1024;
+    delta
+        .quarantines
+        .truncate(crate::core::codec::MAX_DELTA_QUARANTINES);
+    for rumor in &delta.quarantines {
+        room = room.saturating_sub(encoded_rumor_len(rumor));
+    }
+    let fits = delta
+        .records
+        .iter()
+        .take(crate::core::codec::MAX_DELTA_RECORDS)
+        .take_while(|record| {
+            let len = encoded_len(record, true);
+            let fits = len <= room;
+            room = room.saturating_sub(len);
+            fits
+        });
+    let count = fits.count();
+    delta.records.truncate(count);
+    delta
+}

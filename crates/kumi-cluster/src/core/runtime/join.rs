@@ -1,0 +1,653 @@
+//! This node's own way through the cluster: arriving, answering suspicion, leaving, and coming back under a new uid.
+
+use super::clock::Now;
+use super::gossip::fitting;
+use super::{MAX_SEEDS, MembershipRuntime, MembershipRuntimeState};
+use crate::core::codec::{JoinRefusal, Message};
+use crate::core::error::{MembershipError, MembershipRuntimeError};
+use crate::core::event::{ClusterEvent, DownReason, GoneCause, MembershipEvent};
+use crate::core::gossip::Subject;
+use crate::core::identity::{Authority, NodeIdentity, NodeUid};
+use crate::core::phi::PhiFailureDetector;
+use crate::core::quarantine::{OrderTaken, QuarantineReason, QuarantineRumor};
+use crate::core::record::{Accusations, MemberRecord};
+use crate::core::snapshot::MembershipDelta;
+use crate::core::status::NodeStatus;
+use crate::core::time::TimerInstant;
+use crate::core::transport::Delivery;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+/// How many seeds are asked at a time.
+const SEEDS_AT_ONCE: usize = 3;
+/// After so many rounds without an answer a seed starts a cluster of its own; islands that meet later merge. The first
+/// of the list does so after one, so that a whole cluster that starts at once does not wait for long.
+const ROUNDS_BEFORE_ALONE: u32 = 3;
+const FIRST_SEED_ROUNDS: u32 = 1;
+/// The wait between two rounds grows up to so many times the configured one.
+const MAX_BACKOFF: u32 = 8;
+/// A quarantined node retries its join after this interval. It is notified when the order is lifted or changed, but that
+/// message may get lost.
+const QUARANTINED_RETRY: Duration = Duration::from_secs(5);
+
+/// A node on its way in.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Joining {
+    rounds: u32,
+    next_seed: usize,
+    /// It went above a later uid once, and does not do so again.
+    raised: bool,
+    /// Another that is on its way in named this one as its seed.
+    asked: bool,
+    /// And so did one whose authority is lower: that one begins first.
+    asked_by_lower: bool,
+}
+
+impl MembershipRuntime {
+    /// Begins to take part. Without seeds, or with none but itself, this node is the first of its cluster and is Up at
+    /// once; otherwise it is once a seed has sent its snapshot.
+    pub fn start_member(
+        &mut self,
+        seeds: &[Authority],
+        now: TimerInstant,
+    ) -> Result<(), MembershipRuntimeError> {
+        let now = self.start(MembershipRuntimeState::Member, seeds, now)?;
+        self.own.status = NodeStatus::Joining;
+        self.publish_self(now);
+        self.timers.heartbeat = Some(now.own + self.rng.within(self.config.heartbeat_interval));
+        if self.config.gossip_enabled {
+            self.timers.push_pull = Some(now.own + self.rng.within(self.config.push_pull_interval));
+        }
+        let alone = self.other_seeds().next().is_none();
+        if alone || !self.config.gossip_enabled {
+            self.become_up(now);
+        } else {
+            self.joining = Some(Joining::default());
+            self.timers.join = Some(now.own);
+        }
+        Ok(())
+    }
+
+    /// Begins to watch, unseen.
+    pub fn start_client(
+        &mut self,
+        seeds: &[Authority],
+        now: TimerInstant,
+    ) -> Result<(), MembershipRuntimeError> {
+        let now = self.start(MembershipRuntimeState::Client, seeds, now)?;
+        self.timers.push_pull = Some(now.own);
+        Ok(())
+    }
+
+    fn start(
+        &mut self,
+        state: MembershipRuntimeState,
+        seeds: &[Authority],
+        now: TimerInstant,
+    ) -> Result<Now, MembershipRuntimeError> {
+        if self.state != MembershipRuntimeState::Stopped {
+            return Err(MembershipRuntimeError::AlreadyStarted);
+        }
+        if self.superseded {
+            return Err(MembershipRuntimeError::Superseded);
+        }
+        let (now, _) = self.clock.advance(now, None);
+        if !self.table.is_empty() {
+            // It ran before: this is another life.
+            let before = self.own_slot().and_then(|slot| self.table.entry(slot));
+            let before = before.filter(|entry| entry.record.status.is_active());
+            if let Some(identity) = before.map(|entry| entry.record.identity()) {
+                self.departed(identity, Some(GoneCause::Replaced), now);
+            }
+            self.own.identity.uid = self.next_uid(None, now);
+            self.fresh_view(now);
+        }
+        self.state = state;
+        self.own.incarnation = 1;
+        self.heard_at = now;
+        self.seeds = seeds.iter().take(MAX_SEEDS).cloned().collect();
+        Ok(now)
+    }
+
+    fn other_seeds(&self) -> impl Iterator<Item = &Authority> {
+        self.seeds
+            .iter()
+            .filter(|seed| **seed != self.own.identity.authority)
+    }
+
+    /// The seed whose turn it is.
+    fn next_seed(&self, joining: &mut Joining) -> Option<Authority> {
+        let candidates = self.other_seeds().count().max(1);
+        let index = joining.next_seed % candidates;
+        joining.next_seed = index + 1;
+        self.other_seeds().nth(index).cloned()
+    }
+
+    /// Writes this node's own record as it is now.
+    pub(super) fn publish_self(&mut self, now: Now) {
+        let record = self.own_record();
+        self.apply(&record, now);
+    }
+
+    fn own_record(&self) -> MemberRecord {
+        let own = &self.own;
+        MemberRecord {
+            authority: own.identity.authority.clone(),
+            uid: own.identity.uid,
+            // A node that continues a uid which others know in a higher incarnation does not go back to Joining there.
+            incarnation: match own.status {
+                NodeStatus::Joining => 1,
+                _ => own.incarnation,
+            },
+            status: own.status,
+            accusations: Accusations::NONE,
+            metadata_stamp: own.metadata_stamp,
+            metadata: own.metadata.clone(),
+        }
+    }
+
+    fn become_up(&mut self, now: Now) {
+        self.own.status = NodeStatus::Up;
+        self.joining = None;
+        self.timers.join = None;
+        self.publish_self(now);
+    }
+
+    pub(super) fn poll_join(&mut self, now: Now) {
+        let Some(mut joining) = self
+            .joining
+            .filter(|_| self.timers.join.is_some_and(|at| now.own >= at))
+        else {
+            return;
+        };
+        if let Some(entry) = self
+            .quarantine
+            .ordered(&self.own.identity.authority, now.raw)
+        {
+            // To join before the quarantine is over would only be refused; comparing finds out whether it was lifted.
+            let wait = entry
+                .expires_at
+                .saturating_since(now.raw)
+                .min(QUARANTINED_RETRY);
+            self.timers.join = Some(now.own + wait + self.config.join_retry);
+            let seed = self.next_seed(&mut joining);
+            self.joining = Some(joining);
+            for peer in self.random_peers(1, None).into_iter().chain(seed) {
+                self.compare(&peer, now);
+            }
+            return;
+        }
+        if !self.config.gossip_enabled {
+            // No peer is asked: the caller has named the members of a static cluster.
+            self.become_up(now);
+            return;
+        }
+        let position = self
+            .seeds
+            .iter()
+            .position(|seed| *seed == self.own.identity.authority);
+        let max_rounds = match position {
+            Some(0) => FIRST_SEED_ROUNDS,
+            Some(_) => ROUNDS_BEFORE_ALONE,
+            // The first of its cluster knows only the members it met; when they are gone, it begins once more.
+            None if self.other_seeds().next().is_none() => ROUNDS_BEFORE_ALONE,
+            // A node that others ask is a seed, too. Nodes that name each other, and not themselves, would wait for ever; of
+            // those the lowest begins, so that the others find one cluster and not several.
+            None if joining.asked_by_lower => ROUNDS_BEFORE_ALONE * 2,
+            None if joining.asked => ROUNDS_BEFORE_ALONE,
+            None => u32::MAX,
+        };
+        if joining.rounds >= max_rounds {
+            self.become_up(now);
+            return;
+        }
+        for _ in 0..SEEDS_AT_ONCE {
+            let Some(seed) = self.next_seed(&mut joining) else {
+                break;
+            };
+            self.send(
+                &seed,
+                Message::Join {
+                    record: self.own_record(),
+                },
+                Delivery::Reliable,
+            );
+            if self.other_seeds().nth(1).is_none() {
+                break;
+            }
+        }
+        // A node that was a member before also knows others than the seeds.
+        for peer in self.random_peers(1, None) {
+            self.send(
+                &peer,
+                Message::Join {
+                    record: self.own_record(),
+                },
+                Delivery::Reliable,
+            );
+        }
+        // No member that it knows is active, or none answers: it tries an address where a member was.
+        let alone = joining.rounds > 0 || self.other_seeds().next().is_none();
+        if let Some(lost) = self.lost_address().filter(|_| alone) {
+            let record = self.own_record();
+            self.send(&lost, Message::Join { record }, Delivery::Reliable);
+        }
+        joining.rounds = joining.rounds.saturating_add(1);
+        let backoff = (joining.rounds / 4).clamp(1, MAX_BACKOFF);
+        let wait = self.config.join_retry * backoff;
+        let wait = if max_rounds == FIRST_SEED_ROUNDS {
+            wait / 2
+        } else {
+            wait
+        };
+        self.timers.join = Some(now.own + wait + self.rng.within(wait / 4));
+        self.joining = Some(joining);
+    }
+
+    pub(super) fn answer_join(&mut self, sender: &NodeIdentity, record: &MemberRecord, now: Now) {
+        let member = self.state == MembershipRuntimeState::Member;
+        if !member || record.identity() != *sender || !self.config.gossip_enabled {
+            return;
+        }
+        if let Some(joining) = &mut self.joining {
+            joining.asked = true;
+            joining.asked_by_lower |= sender.authority < self.own.identity.authority;
+        }
+        if self.own.status == NodeStatus::Joining {
+            return;
+        }
+        let known = self
+            .table
+            .record(&sender.authority)
+            .map(|known| (known.uid, known.status));
+        let refusal = if let Err(error) = self.admit(sender, now) {
+            let MembershipError::Quarantined {
+                ref reason,
+                remaining,
+                ..
+            } = error
+            else {
+                return;
+            };
+            let text = match reason {
+                QuarantineReason::Operator(text) => text.clone(),
+                QuarantineReason::Unreachable => return,
+            };
+            let remaining_ms = crate::core::time::millis(remaining);
+            self.refuse(error);
+            Some(JoinRefusal::Quarantined {
+                version: self.quarantine.version_of(&sender.authority),
+                remaining_ms,
+                text,
+            })
+        } else {
+            match known {
+                Some((current, _)) if current > sender.uid => {
+                    Some(JoinRefusal::Superseded { current })
+                }
+                // The verdict was sent already.
+                Some((current, status)) if current == sender.uid && status.is_terminal() => return,
+                None if self.table.len() >= self.config.max_members => Some(JoinRefusal::Full),
+                _ => None,
+            }
+        };
+        let message = match refusal {
+            Some(reason) => Message::JoinRefused { reason },
+            None => {
+                self.learn(record, now);
+                self.metrics.snapshots += 1;
+                let delta = fitting(self.full_delta(now));
+                Message::Welcome {
+                    seen: self.seen(),
+                    delta,
+                }
+            }
+        };
+        self.send(&sender.authority, message, Delivery::Reliable);
+    }
+
+    pub(super) fn welcomed(&mut self, via: &Authority, delta: &MembershipDelta, now: Now) {
+        self.learn_all(delta, now);
+        let blocked = self
+            .quarantine
+            .ordered(&self.own.identity.authority, now.raw)
+            .is_some();
+        if self.joining.is_some() && self.own.status == NodeStatus::Joining && !blocked {
+            self.note(MembershipEvent::Joined { via: via.clone() });
+            self.become_up(now);
+        }
+    }
+
+    pub(super) fn join_refused(&mut self, by: &Authority, reason: &JoinRefusal, now: Now) {
+        if self.joining.is_none() {
+            return;
+        }
+        let authority = self.own.identity.authority.clone();
+        match reason {
+            JoinRefusal::Superseded { current } if self.is_ahead(*current, now) => {
+                self.refuse(MembershipError::UidAhead {
+                    authority,
+                    uid: *current,
+                });
+            }
+            JoinRefusal::Superseded { current } => self.hear_of_later_life(*current, now),
+            JoinRefusal::Quarantined { version, .. }
+                if *version < self.quarantine.version_of(&authority) =>
+            {
+                // It has not heard yet that the order was lifted; the next time it will have.
+                let later = self.quarantine.rumor(&authority, now.raw);
+                self.tell_orders(by, later.into_iter().collect());
+                self.timers.join = Some(now.own + self.config.join_retry);
+            }
+            JoinRefusal::Quarantined {
+                version,
+                remaining_ms,
+                text,
+            } => {
+                // From now on it knows the order as those do who were there when it was given.
+                let memory = crate::core::time::millis(self.quarantine.memory());
+                let order = QuarantineRumor {
+                    authority: authority.clone(),
+                    version: *version,
+                    remaining_ms: (*remaining_ms).max(1),
+                    remember_ms: remaining_ms.saturating_add(memory),
+                    text: text.clone(),
+                };
+                let reason = QuarantineReason::Operator(text.clone());
+                if self.quarantine.order(&order, now.raw) != OrderTaken::Known {
+                    self.quarantine_event(ClusterEvent::MemberQuarantined {
+                        authority: authority.clone(),
+                        node_id: None,
+                        reason: reason.clone(),
+                        observed_at: now.raw,
+                    });
+                }
+                let remaining = Duration::from_millis(*remaining_ms);
+                self.refuse(MembershipError::Quarantined {
+                    authority,
+                    reason,
+                    remaining,
+                });
+                let wait = remaining.min(QUARANTINED_RETRY) + self.config.join_retry;
+                self.timers.join = Some(now.own + wait);
+            }
+            JoinRefusal::Full => {
+                self.refuse(MembershipError::TableFull {
+                    limit: self.config.max_members,
+                });
+            }
+        }
+    }
+
+    /// Applies a record of a peer about this node. Returns whether it changed anything.
+    pub(super) fn hear_about_self(&mut self, record: &MemberRecord, now: Now) -> bool {
+        let own = &mut self.own;
+        if record.uid > own.identity.uid {
+            self.hear_of_later_life(record.uid, now);
+            return true;
+        }
+        let leaving = matches!(own.status, NodeStatus::Leaving | NodeStatus::Removed);
+        if record.uid < own.identity.uid || leaving {
+            return false;
+        }
+        match record.status {
+            NodeStatus::Dead | NodeStatus::Removed => {
+                let ordered = self
+                    .quarantine
+                    .ordered(&record.authority, now.raw)
+                    .is_some();
+                self.downed(
+                    if ordered {
+                        DownReason::Quarantined
+                    } else {
+                        DownReason::Dead
+                    },
+                    now,
+                );
+                return true;
+            }
+            // This life did not decide to leave, and the record does not prove who did. The others do not take Leaving
+            // back, so this node goes on under another uid.
+            NodeStatus::Leaving if self.requires_meeting => {
+                self.downed_below(DownReason::Claimed, None, now);
+                return true;
+            }
+            // An earlier run under this uid was leaving, which cannot be undone.
+            NodeStatus::Leaving if own.status == NodeStatus::Joining => {
+                self.downed(DownReason::Dead, now);
+                return true;
+            }
+            // A provider of another member sends this node away.
+            NodeStatus::Leaving => {
+                own.incarnation = own.incarnation.max(record.incarnation);
+                self.begin_leave(now);
+                return true;
+            }
+            _ => {}
+        }
+        let ahead = record.incarnation > own.incarnation;
+        let accused = record.status == NodeStatus::Suspect && record.incarnation >= own.incarnation;
+        let foreign_text =
+            record.metadata_stamp >= own.metadata_stamp && record.metadata != own.metadata;
+        if foreign_text && !self.stamp_metadata(record.metadata_stamp, now) {
+            return true;
+        }
+        if (ahead || accused) && self.refute(record.incarnation, now) {
+            return true;
+        }
+        if foreign_text {
+            self.publish_self(now);
+        }
+        foreign_text
+    }
+
+    /// Gives this node's metadata a stamp above one that was used; whether this life had one left.
+    pub(super) fn stamp_metadata(&mut self, used: u64, now: Now) -> bool {
+        let Some(next) = used.checked_add(1) else {
+            // A member made the number up; but another life starts counting anew.
+            self.downed(DownReason::Dead, now);
+            return false;
+        };
+        self.own.metadata_stamp = next;
+        true
+    }
+
+    /// Refutes a suspicion: this node is alive, in an incarnation above the suspected one.
+    pub(super) fn refute(&mut self, incarnation: u64, now: Now) -> bool {
+        let member = self.state == MembershipRuntimeState::Member;
+        let present = matches!(self.own.status, NodeStatus::Up | NodeStatus::Joining);
+        if !member || !present || incarnation < self.own.incarnation {
+            return false;
+        }
+        let Some(next) = incarnation.checked_add(1) else {
+            // A member made the number up; no incarnation is left, but there are other uids.
+            self.downed(DownReason::Dead, now);
+            return true;
+        };
+        self.own.incarnation = next;
+        self.metrics.refutations += 1;
+        self.note(MembershipEvent::Refuted { incarnation: next });
+        self.publish_self(now);
+        // The monitors hear it at once, and not only by rumour.
+        self.beat();
+        true
+    }
+
+    /// Another life of this authority began after this one.
+    fn hear_of_later_life(&mut self, current: NodeUid, now: Now) {
+        if current <= self.own.identity.uid {
+            return;
+        }
+        match &mut self.joining {
+            // A clock that runs behind: this is the later start, its uid is only the lower one.
+            Some(joining) if !joining.raised => {
+                joining.raised = true;
+                let identity = self.own.identity.clone();
+                self.departed(identity, Some(GoneCause::Replaced), now);
+                self.own.identity.uid = self.next_uid(Some(current), now);
+                self.publish_self(now);
+                self.timers.join = Some(now.own);
+            }
+            _ if self.requires_meeting => self.note_claim(current, now),
+            _ => self.superseded(now),
+        }
+    }
+
+    pub(super) fn quarantined(&mut self, now: Now) {
+        self.downed(DownReason::Quarantined, now);
+    }
+
+    /// The others have given this life up. Its table is as good as it was, so a node that receives messages of others goes on with it.
+    fn downed(&mut self, reason: DownReason, now: Now) {
+        self.downed_below(reason, None, now);
+    }
+
+    /// As [`Self::downed`]; the uid of the next life is above `floor`.
+    pub(super) fn downed_below(&mut self, reason: DownReason, floor: Option<NodeUid>, now: Now) {
+        if !self.begin_next_life(reason, floor, now) {
+            return;
+        }
+        self.own.status = NodeStatus::Joining;
+        self.metrics.rebirths += 1;
+        self.watches.clear();
+        self.detector = PhiFailureDetector::new(self.config.phi());
+        self.publish_self(now);
+        // In a static cluster no peer has to be asked.
+        let in_touch = !self.config.gossip_enabled
+            || !self.receives_nothing(now) && self.table.active_len() > 1;
+        let was_joining = self.joining.is_some();
+        let keeps_place = matches!(reason, DownReason::Dead | DownReason::Claimed);
+        if in_touch && !was_joining && keeps_place {
+            self.become_up(now);
+            return;
+        }
+        // A node that was a member is not the later start: a later life has taken its place.
+        let raised = self.joining.is_none_or(|joining| joining.raised);
+        self.joining = Some(Joining {
+            raised,
+            ..Joining::default()
+        });
+        self.timers.join = Some(now.own);
+    }
+
+    /// A node that received nothing for half of `dead_timeout` while it ran, or for all of it, may have been forgotten, and
+    /// may hold others to be alive whose tombstones are gone. It starts afresh, under a new uid, and tries the addresses of
+    /// former members, one per push-pull. `waking.rs` has the case of a node that did not run for all that time.
+    pub(super) fn renew_if_isolated(&mut self, now: Now) {
+        let applies = self.state == MembershipRuntimeState::Member
+            && self.config.gossip_enabled
+            && self.joining.is_none()
+            && self.own.status == NodeStatus::Up
+            && self.table.active_len() > 1;
+        let limit = self.config.dead_timeout;
+        let silence = now.raw.saturating_since(self.heard_at.raw);
+        let awake = now.own.saturating_since(self.heard_at.own);
+        if !applies || awake <= limit / 2 && silence <= limit {
+            return;
+        }
+        self.heard_at = now;
+        self.metrics.isolations += 1;
+        // What waits to be sent was said by a member that is no longer there.
+        self.pending.gossip_outbound.clear();
+        if !self.begin_next_life(DownReason::Isolated, None, now) {
+            return;
+        }
+        self.fresh_view(now);
+        self.publish_self(now);
+        self.timers.push_pull = Some(now.own);
+    }
+
+    /// Ends this life and tells so. Takes the identity of the next one, or falls silent where none is wanted; says
+    /// whether there is a next one.
+    fn begin_next_life(&mut self, reason: DownReason, floor: Option<NodeUid>, now: Now) -> bool {
+        let identity = self.own.identity.clone();
+        // A claim without proof stops no node, whatever its configuration.
+        let goes_on = self.config.rejoin_when_downed || reason == DownReason::Claimed;
+        if goes_on {
+            self.own.identity.uid = self.next_uid(floor, now);
+            self.own.incarnation = 1;
+            self.own.metadata_stamp = 1;
+        }
+        let cause = match reason {
+            DownReason::Dead => Some(GoneCause::Died),
+            DownReason::Quarantined => Some(GoneCause::Quarantined),
+            DownReason::Superseded | DownReason::Claimed => Some(GoneCause::Replaced),
+            DownReason::Isolated => None,
+        };
+        self.departed(identity.clone(), cause, now);
+        self.member_event(ClusterEvent::SelfDowned {
+            identity,
+            successor: goes_on.then(|| self.own.identity.clone()),
+            reason,
+            observed_at: now.raw,
+        });
+        if !goes_on {
+            self.enter_stopped();
+        }
+        goes_on
+    }
+
+    /// Forgets who is active, and keeps their addresses. Tombstones stay: a life that was seen to end here stays ended.
+    pub(super) fn fresh_view(&mut self, now: Now) {
+        let own = self.own.identity.authority.clone();
+        let active = self.table.active().iter();
+        let records = active.filter_map(|&slot| self.table.entry(slot));
+        let identities = records.map(|entry| entry.record.identity());
+        let forgotten: Vec<NodeIdentity> = identities
+            .filter(|identity| identity.authority != own)
+            .collect();
+        for identity in forgotten {
+            self.departed(identity, None, now);
+        }
+        for (slot, authority) in self.table.forget_active() {
+            self.engine.forget(&Subject::Member(slot));
+            if let Some(at) = self.timeout_of.remove(&slot) {
+                self.timeouts.remove(&(at, slot));
+            }
+            if authority != self.own.identity.authority {
+                self.book.insert(authority, None);
+            }
+        }
+        self.detector = PhiFailureDetector::new(self.config.phi());
+        self.watches.clear();
+        self.conflicts.clear();
+    }
+
+    /// A uid above every one this node ever had, and above `floor`.
+    fn next_uid(&mut self, floor: Option<NodeUid>, now: Now) -> NodeUid {
+        let clock = NodeUid::new(self.unix_ms(now), self.rng.word());
+        let own = self.own.identity.uid.successor();
+        let above = floor.and_then(NodeUid::successor);
+        [own, above].into_iter().flatten().fold(clock, NodeUid::max)
+    }
+
+    /// Leaves the cluster: sends Leaving at once and Removed after the grace, and then stops.
+    pub fn leave(&mut self, now: TimerInstant) -> Result<(), MembershipError> {
+        self.require_member()?;
+        let now = self.advance(now);
+        if matches!(self.own.status, NodeStatus::Leaving | NodeStatus::Removed) {
+            return Ok(());
+        }
+        self.begin_leave(now);
+        Ok(())
+    }
+
+    fn begin_leave(&mut self, now: Now) {
+        self.own.status = NodeStatus::Leaving;
+        self.joining = None;
+        self.timers.join = None;
+        self.timers.leave_ends = Some(now.own + self.config.leave_grace);
+        self.publish_self(now);
+    }
+
+    pub(super) fn poll_leave(&mut self, now: Now) {
+        if self.timers.leave_ends.is_none_or(|at| now.own < at) {
+            return;
+        }
+        self.own.status = NodeStatus::Removed;
+        self.publish_self(now);
+        // This node does not repeat it later, so it goes to a few more peers than an ordinary push.
+        self.push(self.config.fanout * 3, now);
+        self.enter_stopped();
+    }
+}

@@ -1,0 +1,55 @@
+//! What a node does when its own clock shows that it was suspended: a stopped process, a paused machine.
+//!
+//! Deadlines do not run while a node is suspended (`clock.rs`). That is not enough: everything that this node believes about
+//! others is as old as the suspension was long, and what arrives first was sent before it. So a node that wakes up
+//!
+//! - starts its inquiries over, and neither accuses nor declares a member dead before a member was heard afresh;
+//! - keeps its life. Members that declared it dead in the meantime answer its first messages with their verdict, from a
+//!   tombstone or from the address book, and only then it begins another life;
+//! - forgets which others are active, if it was suspended for longer than `dead_timeout`: the others may have forgotten
+//!   lives that this node still holds to be active. It keeps their addresses, and finds them again.
+
+use super::clock::Now;
+use super::{MembershipRuntime, MembershipRuntimeState};
+use crate::core::status::NodeStatus;
+use core::time::Duration;
+
+/// Timers that were so many heartbeat intervals late were not just slow: the node was suspended.
+const SUSPENDED_AFTER_BEATS: u32 = 4;
+/// What arrives within so many heartbeat intervals after waking up may have waited in a buffer since before.
+const STALE_FOR_BEATS: u32 = 2;
+
+impl MembershipRuntime {
+    /// Called when timers were late by this much.
+    pub(super) fn look_for_suspension(&mut self, late: Duration, now: Now) {
+        let beat = self.config.heartbeat_interval;
+        if late <= beat * SUSPENDED_AFTER_BEATS || self.state != MembershipRuntimeState::Member {
+            return;
+        }
+        self.metrics.suspensions += 1;
+        self.waking = Some(now.own + beat * STALE_FOR_BEATS);
+        self.start_inquiries_over(now);
+        let was_member = self.joining.is_none() && self.own.status == NodeStatus::Up;
+        if late > self.config.dead_timeout && self.config.gossip_enabled && was_member {
+            // What waits to be sent is about a view that is given up.
+            self.pending.gossip_outbound.clear();
+            self.heard_at = now;
+            self.fresh_view(now);
+            self.publish_self(now);
+            self.timers.push_pull = Some(now.own);
+        }
+    }
+
+    /// Whether no member was heard since this node was suspended. One that knows a single other member does not wait for it:
+    /// there may be nobody left to hear.
+    pub(super) fn is_waking(&self) -> bool {
+        self.waking.is_some() && self.table.ring().len() > 2
+    }
+
+    /// A member was heard.
+    pub(super) fn heard_member(&mut self, now: Now) {
+        if self.waking.is_some_and(|fresh_from| now.own >= fresh_from) {
+            self.waking = None;
+        }
+    }
+}
