@@ -1,8 +1,7 @@
 //! First inputs for Unison's targets: good frames, packets and archives of every kind.
 
-use kumi_unison::{
-    Codec, ContentType, MessageType, PacketType, ProtocolMessage, encode_frame, encode_unframed,
-};
+use kumi_unison::wire::{Codec, ContentType, MessageType, PacketType, encode_frame, encode_unframed};
+use kumi_unison::ProtocolMessage;
 
 fn messages() -> Vec<ProtocolMessage> {
     let mut messages = Vec::new();

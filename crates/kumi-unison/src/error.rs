@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::text::Shown;
 #[cfg(feature = "quic")]
 use crate::tls::TlsError;
-use crate::typed::ValidationError;
+use crate::validation::ValidationError;
 use crate::wire::WireError;
 
 /// The codes that the runtime itself puts into Error messages, as they travel.

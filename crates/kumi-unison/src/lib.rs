@@ -33,71 +33,48 @@
 //! # Ok(()) }
 //! ```
 //!
-//! `docs/unison.md` is the guide and has the guarantees, `docs/unison-protocol.md` the wire format. The rules of a channel
-//! (`core`) and the bytes (`wire`) know no task, no clock and no socket.
+//! `docs/unison.md` is the guide and has the guarantees, `docs/unison-protocol.md` the wire format. The state machine of a
+//! channel ([`core`]) and the bytes ([`wire`]) have no task, no clock and no socket; [`driver`] runs them. What most programs
+//! need is at the root of the crate.
 
-mod channel;
-mod context;
-mod core;
+pub mod core;
+pub mod document;
+pub mod driver;
 mod error;
 mod identity;
-mod local;
-mod memory;
-mod metrics;
+pub mod local;
 mod payload;
-#[cfg(feature = "quic")]
-mod quic;
-mod registry;
-mod subscription;
 mod text;
 #[cfg(feature = "quic")]
-mod tls;
+pub mod tls;
 mod trace;
 pub mod typed;
-mod wire;
+pub mod validation;
+pub mod wire;
 
-pub use channel::{
-    CLOSED_CODE, CallOptions, ChannelOptions, DEFAULT_DEADLINE, DEFAULT_FRAME_TIMEOUT,
-    DEFAULT_MAX_IN_FLIGHT, DEFAULT_OPEN_TIMEOUT, DatagramLink, EventReceiver, IncomingRequest,
-    OWN_STREAM_BYTES, RESET_CODE, Service, StreamHandle, StreamOpener, SystemStream, TransportRecv,
-    TransportSend, UnisonChannel, UnisonStream,
+pub use crate::core::EventPolicy;
+pub use driver::{
+    CallOptions, ChannelHandler, ChannelOptions, ChannelRegistry, ChannelSource, ChannelSpec,
+    ConnectionContext, EventReceiver, IncomingRequest, MemoryClient, Service, ServiceHandler,
+    UnisonChannel,
 };
-pub use context::{ChannelHandle, ConnectionContext, ConnectionLimits};
-pub use core::{EventPolicy, Window};
+#[cfg(feature = "quic")]
+pub use driver::{
+    ClientOptions, ProtocolClient, ProtocolServer, ReconnectPolicy, ServerHandle, ServerLimits,
+};
 pub use error::{NetworkError, RemoteError, TransportError};
 pub use identity::{
     ChannelDirection, ChannelInfo, ChannelStatus, ChannelUpdate, Delivery, Lifetime, SchemaId,
     ServerIdentity,
 };
-pub use local::{
-    BidirectionalChannel, IncomingQuestion, PeerChannel, ReceiveChannel, RequestChannel,
-    RespondChannel, SendChannel, ServiceChannel, StreamReceiver, StreamSender,
-};
-pub use memory::{ChannelSource, MemoryClient, MemoryRecv, MemorySend, memory_stream};
-pub use metrics::{Metrics, MetricsSnapshot};
 pub use payload::{Payload, TypedPayload};
-#[cfg(feature = "quic")]
-pub use quic::{
-    ClientOptions, ProtocolClient, ProtocolServer, ReconnectPolicy, ServerHandle, ServerLimits,
-    Traffic, bind_socket, endpoint_config, transport_config,
-};
-pub use registry::{ChannelHandler, ChannelRegistry, ChannelSpec, LegacyHandler, ServiceHandler};
-pub use subscription::{Lagged, Subscription};
 pub use text::Shown;
 #[cfg(feature = "quic")]
-pub use tls::{
-    CertificateFault, ClientTls, ClusterKey, Credentials, Fingerprint, ServerTls, TlsError,
-    TrustStore, check_private_file,
-};
+pub use tls::{ClientTls, ClusterKey, Credentials, Fingerprint, ServerTls, TlsError, TrustStore};
 pub use trace::{TraceContext, TraceError};
 pub use typed::{
     Call, EventStream, Json, Message, Problem, StreamItem, Timestamp, TypedChannel,
     ValidationError, open_channels,
 };
-pub use wire::{
-    ALPN, ArchivedProtocolMessage, COMPRESSION_SAMPLE, COMPRESSION_THRESHOLD, Codec, ContentType,
-    FrameReader, HEADER_LEN, MAX_MESSAGE_SIZE, MessageType, Metadata, PROTOCOL_VERSION, Packet,
-    PacketFlags, PacketHeader, PacketType, ProtocolMessage, WireError, encode_frame,
-    encode_unframed,
-};
+pub use wire::ProtocolMessage;
 pub use {rkyv, serde, serde_json};

@@ -1,7 +1,8 @@
 //! Any bytes, cut anywhere: frames read from the whole stream and from pieces of it are the same.
 
 use bytes::Bytes;
-use kumi_unison::{FrameReader, PacketHeader, ProtocolMessage};
+use kumi_unison::wire::{FrameReader, PacketHeader};
+use kumi_unison::ProtocolMessage;
 
 /// What became of a stream of bytes.
 #[derive(Debug, PartialEq)]

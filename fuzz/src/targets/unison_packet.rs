@@ -2,7 +2,8 @@
 //! and the message.
 
 use bytes::Bytes;
-use kumi_unison::{Codec, FrameReader, HEADER_LEN, PacketType, ProtocolMessage, encode_frame};
+use kumi_unison::wire::{Codec, FrameReader, HEADER_LEN, PacketType, encode_frame};
+use kumi_unison::ProtocolMessage;
 
 /// Runs one input.
 pub fn run(input: &[u8]) {

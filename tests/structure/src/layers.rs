@@ -115,6 +115,12 @@ const LAYERS: &[Layers] = &[
         excepted: &[],
     },
     Layers {
+        package: "kumi-cluster",
+        layers: &[&["core"], &["driver"]],
+        exempt: &["sim"],
+        excepted: &[],
+    },
+    Layers {
         package: "kumi-common",
         layers: &[],
         exempt: &[],
@@ -203,6 +209,18 @@ const LAYERS: &[Layers] = &[
             "engine/store/snapshot.rs",
             "engine/store/tracking.rs",
         ],
+    },
+    Layers {
+        package: "kumi-unison",
+        layers: &[
+            &["text", "trace"],
+            &["tls", "validation", "wire"],
+            &["error", "identity", "payload"],
+            &["core"],
+            &["driver"],
+        ],
+        exempt: &[],
+        excepted: &[],
     },
 ];
 

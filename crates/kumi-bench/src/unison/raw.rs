@@ -49,7 +49,7 @@ pub(super) fn start(sides: &Sides, style: Style) -> Result<(ServerThread, Reach)
 }
 
 fn transport() -> Arc<TransportConfig> {
-    Arc::new(kumi_unison::transport_config(
+    Arc::new(kumi_unison::driver::transport_config(
         MAX_STREAMS,
         BUFFERED_BYTES,
         IDLE,
@@ -73,9 +73,9 @@ async fn serve(
     tls.alpn_protocols = vec![b"raw".to_vec()];
     let mut config = ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls)?));
     config.transport_config(transport());
-    let socket = kumi_unison::bind_socket(SocketAddr::from(([127, 0, 0, 1], 0)))?;
+    let socket = kumi_unison::driver::bind_socket(SocketAddr::from(([127, 0, 0, 1], 0)))?;
     let endpoint = Endpoint::new(
-        kumi_unison::endpoint_config(),
+        kumi_unison::driver::endpoint_config(),
         Some(config),
         socket,
         Arc::new(quinn::TokioRuntime),
@@ -175,9 +175,9 @@ impl Client {
         tls.alpn_protocols = vec![b"raw".to_vec()];
         let mut config = ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?));
         config.transport_config(transport());
-        let socket = kumi_unison::bind_socket(SocketAddr::from(([0, 0, 0, 0], 0)))?;
+        let socket = kumi_unison::driver::bind_socket(SocketAddr::from(([0, 0, 0, 0], 0)))?;
         let endpoint = Endpoint::new(
-            kumi_unison::endpoint_config(),
+            kumi_unison::driver::endpoint_config(),
             None,
             socket,
             Arc::new(quinn::TokioRuntime),

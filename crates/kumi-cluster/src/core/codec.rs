@@ -72,11 +72,11 @@ pub struct Envelope {
     pub versions: (u8, u8),
     /// The sender.
     pub sender: NodeIdentity,
-    /// What it says.
+    /// The message.
     pub message: Message,
 }
 
-/// What a sender has seen: a summary of its table.
+/// A summary of the sender's table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// The position in its own log.
@@ -85,101 +85,102 @@ pub struct Seen {
     pub digest: u64,
 }
 
-/// What nodes say to each other.
+/// The messages of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Message {
-    /// To a monitor, every heartbeat interval. Not answered unless there is something to say.
+    /// Sent to each monitor every heartbeat interval. Acknowledged only where the monitor suspects the sender or is no
+    /// monitor of it.
     Heartbeat {
-        /// Counts this life's heartbeats.
+        /// The number of the heartbeat, counted per uid.
         sequence: u64,
         /// The sender's incarnation.
         incarnation: u64,
     },
-    /// A monitor has something to say about a heartbeat.
+    /// The acknowledgement of a heartbeat.
     HeartbeatAck {
-        /// Which heartbeat.
+        /// The number of the heartbeat.
         sequence: u64,
         /// The sender of the heartbeat is suspected at this incarnation.
         suspected: Option<u64>,
-        /// The node that answers is not a monitor of the sender, as far as it knows.
+        /// The acknowledging node is not a monitor of the sender in its own view of the ring.
         not_my_monitor: bool,
     },
-    /// Are you there?
+    /// A direct probe.
     Probe {
-        /// Comes back in the answer.
+        /// The number of the probe, repeated in the reply.
         nonce: u64,
     },
-    /// I am.
+    /// The reply to a direct probe.
     ProbeAck {
-        /// From the probe.
+        /// The number of the probe.
         nonce: u64,
-        /// The answerer's incarnation.
+        /// The incarnation of the probed member.
         incarnation: u64,
     },
-    /// Ask another member on my behalf.
+    /// An indirect probe: asks the receiver to probe another member for the sender.
     ProbeRequest {
-        /// Comes back in the answer.
+        /// The number of the probe, repeated in the reply.
         nonce: u64,
         /// The member to probe.
         target: NodeIdentity,
     },
-    /// The one you wanted answered me.
+    /// The reply to an indirect probe: the target has answered.
     ProbeReply {
-        /// From the request.
+        /// The number of the request.
         nonce: u64,
         /// The member that answered.
         target: NodeIdentity,
         /// Its incarnation.
         incarnation: u64,
     },
-    /// News.
+    /// Gossip: changed records and orders.
     Push {
-        /// What the sender has seen.
+        /// The summary of the sender's table.
         seen: Seen,
-        /// The news.
+        /// The records and orders.
         delta: MembershipDelta,
     },
-    /// Let us compare.
+    /// The first message of a push-pull exchange.
     PullRequest {
-        /// What the sender has seen.
+        /// The summary of the sender's table.
         seen: Seen,
-        /// The sender only watches: it is no member, and keeps the bookmark.
+        /// The sender is an observer: it is not a member, and sends a bookmark.
         observer: bool,
         /// The position in the receiver's log that the observer has.
         bookmark: u64,
         /// A digest of the operator's quarantines.
         quarantines: u64,
-        /// Shortened digests of the parts of the sender's table.
+        /// Shortened digests of the buckets of the sender's table.
         buckets: Box<[u32; BUCKETS]>,
     },
-    /// What you lack, and what I would like to hear in turn.
+    /// A push-pull reply: records the peer is missing, and the buckets whose records this node requests.
     PullReply {
-        /// What the sender has seen.
+        /// The summary of the sender's table.
         seen: Seen,
-        /// The parts, bit by bit, that differ; 0 ends the exchange.
+        /// The buckets that differ, one bit each; 0 ends the exchange.
         wanted: u64,
-        /// The records of those parts.
+        /// The records of those buckets.
         delta: MembershipDelta,
     },
-    /// I want to be a member.
+    /// A join request.
     Join {
         /// The joiner's own record.
         record: MemberRecord,
     },
-    /// You are; this is what we know.
+    /// The join is accepted; carries a snapshot.
     Welcome {
-        /// What the sender has seen.
+        /// The summary of the sender's table.
         seen: Seen,
         /// A snapshot.
         delta: MembershipDelta,
     },
-    /// You cannot be.
+    /// The join is refused.
     JoinRefused {
         /// Why.
         reason: JoinRefusal,
     },
-    /// What is known here about the receiver, who seems not to know.
+    /// The sender's record of the receiver, sent when the receiver's messages contradict it.
     Verdict {
         /// The receiver's record.
         record: MemberRecord,
@@ -192,7 +193,7 @@ pub enum Message {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum JoinRefusal {
-    /// A later life of that authority is known; the joiner may go above it once.
+    /// A later uid of that authority is known; the joiner may retry once with a higher one.
     Superseded {
         /// The later life.
         current: NodeUid,
@@ -203,10 +204,10 @@ pub enum JoinRefusal {
         version: u64,
         /// For how much longer, in milliseconds.
         remaining_ms: u64,
-        /// What the operator said.
+        /// The operator's reason.
         text: ReasonText,
     },
-    /// There is no room.
+    /// The table is full.
     Full,
 }
 

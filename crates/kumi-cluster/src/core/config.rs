@@ -13,7 +13,7 @@ pub(crate) const MAX_TIME: Duration = Duration::from_secs(365 * 24 * 3600);
 /// The most addresses that are remembered of members that are gone.
 const MAX_ADDRESS_BOOK: usize = 1 << 20;
 
-/// How a node takes part. Start from a preset and change what differs.
+/// The configuration of a node. Start from a preset and change what differs.
 ///
 /// ```
 /// use kumi_cluster::MembershipRuntimeConfig;
@@ -26,23 +26,23 @@ const MAX_ADDRESS_BOOK: usize = 1 << 20;
 pub struct MembershipRuntimeConfig {
     /// Nodes of different names refuse each other.
     pub cluster_name: String,
-    /// The phi at which silence is looked into.
+    /// The phi at which a watched member is probed.
     pub phi_threshold: f64,
     /// How long a quorum of accusers has to stand before a suspect is dead.
     pub suspect_timeout: Duration,
     /// How long a dead member is shown before it is removed, and how long its tombstone is kept after that.
     pub dead_timeout: Duration,
-    /// How long a joining node may stay silent.
+    /// How long a joining node may send nothing before it is removed.
     pub join_timeout: Duration,
     /// How long a dead uid is quarantined.
     pub quarantine_ttl: Duration,
     /// Off: a static cluster, whose members are named by the caller and which exchanges nothing but heartbeats.
     pub gossip_enabled: bool,
-    /// The time between two pushes of news.
+    /// The time between two pushes.
     pub gossip_interval: Duration,
-    /// To how many peers news are pushed at a time.
+    /// To how many members an update is pushed at a time (the fanout).
     pub fanout: usize,
-    /// The time between two comparisons with a random peer.
+    /// The time between two push-pull exchanges with a random member.
     pub push_pull_interval: Duration,
     /// The window in which changes become one event.
     pub topology_emit_interval: Duration,
@@ -50,7 +50,7 @@ pub struct MembershipRuntimeConfig {
     pub heartbeat_interval: Duration,
     /// By how many others each node is watched.
     pub monitors: usize,
-    /// Silence that is forgiven on top of the mean interval.
+    /// Added to the mean heartbeat interval before phi rises.
     pub acceptable_pause: Duration,
     /// The least deviation of intervals.
     pub min_deviation: Duration,
@@ -58,9 +58,9 @@ pub struct MembershipRuntimeConfig {
     pub probe_timeout: Duration,
     /// How long a joiner waits for a seed before it asks again.
     pub join_retry: Duration,
-    /// How long a leaving node goes on telling.
+    /// How long a leaving node gossips that it is leaving.
     pub leave_grace: Duration,
-    /// A node that was given up comes back under a new uid instead of stopping.
+    /// Whether a node that was declared dead joins again under a new uid instead of stopping.
     pub rejoin_when_downed: bool,
     /// The most records, tombstones included.
     pub max_members: usize,

@@ -1,16 +1,16 @@
-//! Which news are sent next, and how often each is sent.
+//! The queue of updates to gossip: which are sent next, and how often each is sent.
 //!
-//! Every change that was really applied becomes a rumour. It is handed on a bounded number of times, about
-//! `4 log10 N`, which reaches every member but a few of a million; comparing tables finds the rest. The rumours told least
-//! so far go first, the newest of them first. A rumour that comes back from another member counts as told, up to a quarter
-//! of the times: where every member knows it already, it dies out early. When there is nothing to tell, nothing is sent.
+//! Every change that was applied becomes an update. It is sent a bounded number of times, about
+//! `4 log10 N`, which reaches every member but a few of a million; push-pull reaches the rest. The updates sent least
+//! often so far go first, the newest of them first. An update that is received from another member counts as sent, up to a
+//! quarter of the times: where every member has it already, it leaves the queue early. An empty queue sends nothing.
 
 use crate::core::identity::Authority;
 use crate::core::table::Slot;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-/// What a rumour is about. There is one per subject: later news replace earlier ones.
+/// The subject of an update. There is one update per subject: a later one replaces an earlier one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Subject {
     Quarantine(Authority),
@@ -30,7 +30,7 @@ struct Rumor {
     with_metadata: bool,
 }
 
-/// How much may be told at a time.
+/// The limits of one push.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packets {
     /// How many packets.
@@ -39,7 +39,7 @@ pub(crate) struct Packets {
     pub(crate) budget: usize,
 }
 
-/// The queue of rumours.
+/// The queue of updates.
 #[derive(Clone, Debug)]
 pub struct GossipEngine {
     rumors: BTreeMap<Subject, Rumor>,
@@ -75,12 +75,12 @@ impl GossipEngine {
         self.rumors.len()
     }
 
-    /// Whether there is nothing to tell.
+    /// Whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.rumors.is_empty()
     }
 
-    /// There is news about this subject. Metadata once due stays due until it was sent often enough.
+    /// Queues an update of this subject. Metadata that is due stays due until it was sent often enough.
     pub(crate) fn enqueue(&mut self, subject: Subject, with_metadata: bool) {
         let before = self.remove(&subject);
         let with_metadata = with_metadata || before.is_some_and(|rumor| rumor.with_metadata);
@@ -103,8 +103,8 @@ impl GossipEngine {
         self.rumors.contains_key(&Subject::Member(slot))
     }
 
-    /// A member told us what we are still telling. That counts as told, but for no more than a quarter of the times:
-    /// every one that is used up by receiving is a peer less that gets it.
+    /// An update that is still queued was received from a member. That counts as sent, for at most a quarter of the times:
+    /// each count used up by receiving is one peer fewer that gets it from this node.
     pub(crate) fn heard_again(&mut self, slot: Slot, limit: u32) {
         let subject = Subject::Member(slot);
         let told = self.rumors.get(&subject).map(|rumor| rumor.priority.told);

@@ -1,4 +1,4 @@
-//! What a member says about itself: roles, version, addresses of its services, and its name.
+//! The metadata of a member: roles, version, addresses of its services, and its name.
 //!
 //! The core carries the bytes and never acts on them. They are written here and read here; bytes that some other
 //! version wrote read as empty instead of failing, because a member's label is no reason to refuse the member.
@@ -48,7 +48,7 @@ struct Parsed<'a> {
 }
 
 impl MemberMetadata {
-    /// Nothing to say. Takes no memory of its own.
+    /// Empty metadata. Allocates nothing.
     pub const EMPTY: Self = Self(None);
 
     /// Writes metadata from its parts.
@@ -92,7 +92,7 @@ impl MemberMetadata {
         self.parsed().version
     }
 
-    /// What the member is for.
+    /// The roles of the member.
     pub fn roles(&self) -> Vec<&str> {
         self.parsed().roles
     }

@@ -1,4 +1,4 @@
-//! How unlikely it is that a member that has been silent for this long is still there.
+//! The phi accrual failure detector: how unlikely it is that a member is alive after a given time without a heartbeat.
 //!
 //! The times between heartbeats are taken as normally distributed. `phi` is minus the decimal logarithm of the
 //! probability that the next heartbeat comes later than now; 8 means one false alarm in 10^8 if the assumption held. The
@@ -24,7 +24,7 @@ use core::time::Duration;
 /// How many intervals are remembered per subject.
 const WINDOW: usize = 100;
 
-/// The greatest phi ever told. Past it the number says nothing more.
+/// The greatest phi that is returned.
 const MAX_PHI: f64 = 1e6;
 
 /// The highest threshold. One false alarm in 10^1000 is never.

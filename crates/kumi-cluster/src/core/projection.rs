@@ -3,7 +3,7 @@
 //! It applies what the runtime reports and nothing else. A topology that does not follow from the one before is never
 //! half applied. From outside, it is refused as a whole. From the runtime it means that one before it was lost on the
 //! way: that is reported as `TopologyApplyFailed`, and its members are the new beginning, so that the next one follows
-//! again. The events around it go their way.
+//! again. Other events of the same outcome are published all the same.
 
 use crate::core::event::ClusterEvent;
 use crate::core::event_stream::EventStream;
@@ -45,7 +45,7 @@ pub enum TopologyError {
     /// The hash is not the one of the members.
     #[error("the hash does not fit the members")]
     Hash,
-    /// The members differ from the former ones in another way than told.
+    /// The members do not follow from the former ones by the difference in the event.
     #[error("the difference does not lead to the members")]
     Difference,
     /// The event is older than the one applied last.
@@ -56,7 +56,7 @@ pub enum TopologyError {
     NotATopology,
 }
 
-/// The applied state of the cluster.
+/// A projection of the runtime's events: the current members, identities, quarantines and counters.
 ///
 /// ```
 /// use kumi_cluster::core::{Authority, ClusterProjection, LocalNode, MemberMetadata, MembershipRuntime, MembershipRuntimeConfig, TimerInstant};
@@ -128,8 +128,8 @@ impl ClusterProjection {
         &mut self.events
     }
 
-    /// Takes in what a turn of the runtime reported, and returns what is to be published, in order. Nothing is published
-    /// here: the caller does it when it holds no lock.
+    /// Applies an outcome of the runtime, and returns the events to publish, in order. Publishing is left to the caller, which
+    /// does it when it holds no lock.
     pub fn absorb(
         &mut self,
         outcome: &MembershipRuntimeOutcome,

@@ -2,9 +2,8 @@
 //!
 //! Order of calls: [`MembershipRuntime::new`], then [`MembershipRuntime::start_member`] or
 //! [`MembershipRuntime::start_client`], and from then on [`MembershipRuntime::handle_message`] for whatever arrives and
-//! [`MembershipRuntime::poll`] after that and at [`MembershipRuntime::next_deadline`]. Whatever a call wants to have
-//! published or sent is in the next outcome: that of the next poll, or of the `handle_` calls of a provider, which hand
-//! out what has gathered as well.
+//! [`MembershipRuntime::poll`] after that and at [`MembershipRuntime::next_deadline`]. What a call has to
+//! publish or to send is in the next outcome: that of the next poll, or of the next `handle_` call of a provider.
 //!
 //! It opens no socket, reads no clock, and draws random numbers only from the seed it was given: the same calls give the
 //! same outcomes. One failure never drops the rest of a turn.
@@ -63,29 +62,29 @@ const MIN_ORDER_MEMORY: Duration = Duration::from_secs(3600);
 /// The most seeds.
 const MAX_SEEDS: usize = 64;
 
-/// Whether and how a node takes part.
+/// The role of this node in the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MembershipRuntimeState {
     /// It neither receives nor sends.
     Stopped,
-    /// It is, or wants to be, a member.
+    /// A member, or joining.
     Member,
-    /// It watches without being seen.
+    /// An observer: it follows the membership and is not a member.
     Client,
 }
 
 /// The identity and the metadata that a node starts with.
 #[derive(Clone, Debug)]
 pub struct LocalNode {
-    /// Where others reach it.
+    /// The address at which other nodes reach it.
     pub authority: Authority,
-    /// What it says about itself.
+    /// Its metadata.
     pub metadata: MemberMetadata,
     /// The wall clock at the moment of construction, in milliseconds since 1970. Uids are made of it, and compared with it
     /// where [meetings are required](MembershipRuntime::require_meeting).
     pub unix_ms: u64,
-    /// A uid to go on with, for a node that continues an earlier life; as a rule `None`.
+    /// The uid to continue under; `None` for a new one.
     pub uid: Option<NodeUid>,
 }
 
@@ -111,12 +110,12 @@ struct Timers {
     leave_ends: Option<TimerInstant>,
 }
 
-/// Two lives of one authority that both speak.
+/// Two uids of one authority that both send messages.
 #[derive(Clone, Copy, Debug)]
 struct Conflict {
     other: NodeUid,
     times: u32,
-    /// When the earlier life was last heard.
+    /// When the earlier uid last sent a message.
     heard_at: TimerInstant,
 }
 
@@ -158,7 +157,7 @@ pub struct MembershipRuntime {
     config: MembershipRuntimeConfig,
     state: MembershipRuntimeState,
     own: Own,
-    /// A later life of this authority has taken over; this node does not come back by itself.
+    /// A later uid of this authority has taken over; this node does not start again.
     superseded: bool,
     /// Whether peers prove who they are: a later life of this authority has to be met before this node stops for it, and
     /// a message is from the peer that it came from.
@@ -187,7 +186,8 @@ pub struct MembershipRuntime {
     refused_peers: BTreeSet<Authority>,
     /// When anything valid last arrived from another node, on both clocks.
     heard_at: Now,
-    /// While this node has not heard a member since it was suspended: from when on a message counts, in the runtime's time.
+    /// Set while no message of a member has arrived since this node was suspended: messages count from this time on, in the
+    /// runtime's time.
     waking: Option<TimerInstant>,
     sequence: u64,
     /// When the last comparison was started because a peer's view seemed to differ.
@@ -259,12 +259,12 @@ impl MembershipRuntime {
         })
     }
 
-    /// Whether and how this node takes part.
+    /// The role of this node in the cluster.
     pub fn state(&self) -> MembershipRuntimeState {
         self.state
     }
 
-    /// The present identity of this node; the uid changes when the node has to begin a new life.
+    /// The current identity of this node; the uid changes when the node has to join again.
     pub fn identity(&self) -> NodeIdentity {
         self.own.identity.clone()
     }
@@ -303,7 +303,7 @@ impl MembershipRuntime {
         })
     }
 
-    /// The table itself, to look at.
+    /// The membership table.
     pub fn table(&self) -> &MembershipTable {
         &self.table
     }
@@ -318,7 +318,7 @@ impl MembershipRuntime {
         table_hash(&self.table)
     }
 
-    /// How suspicious the silence of a watched member is.
+    /// The phi of a watched member.
     pub fn phi(&self, authority: &Authority) -> Option<f64> {
         self.detector.phi(authority, self.clock.last().own)
     }
@@ -341,7 +341,7 @@ impl MembershipRuntime {
         &self.metrics
     }
 
-    /// How much it holds.
+    /// The sizes of its maps and queues.
     pub fn footprint(&self) -> Footprint {
         let pending = &self.pending;
         Footprint {
@@ -363,7 +363,7 @@ impl MembershipRuntime {
         }
     }
 
-    /// Falls silent at once, as if the process had ended. What was gathered is kept for the next poll.
+    /// Stops at once, without a message, as if the process had ended. What is queued is in the next outcome.
     pub fn stop(&mut self) -> Result<(), MembershipRuntimeError> {
         if self.state == MembershipRuntimeState::Stopped {
             return Err(MembershipRuntimeError::NotStarted);
@@ -398,7 +398,7 @@ impl MembershipRuntime {
         taken
     }
 
-    /// Does what is due at `now`, and hands out what has gathered since the last poll.
+    /// Runs the timers that are due at `now`, and returns what was queued since the last poll.
     pub fn poll(&mut self, now: TimerInstant) -> MembershipRuntimeOutcome {
         if self.state != MembershipRuntimeState::Stopped {
             let now = self.advance(now);
@@ -416,7 +416,7 @@ impl MembershipRuntime {
         self.gathered()
     }
 
-    /// Hands out what waits for it.
+    /// Returns what is queued.
     fn gathered(&mut self) -> MembershipRuntimeOutcome {
         core::mem::take(&mut self.pending)
     }
@@ -581,7 +581,7 @@ impl MembershipRuntime {
             self.metrics.dropped += 1;
             return;
         }
-        // Long names and much metadata may not fit a datagram; whatever is said is said all the same.
+        // Long names and large metadata may not fit a datagram; such a message is sent on the reliable channel.
         let delivery = if bytes.len() > MAX_DATAGRAM_BYTES {
             Delivery::Reliable
         } else {
@@ -605,8 +605,8 @@ impl MembershipRuntime {
         );
     }
 
-    /// Tells that a life is active no more; no cause means that it was forgotten. Its record, which has its name, is still
-    /// there.
+    /// Queues the departure of a uid that is no longer active; without a cause it was forgotten. Its record, which has its
+    /// name, must still be in the table.
     fn departed(&mut self, identity: NodeIdentity, cause: Option<GoneCause>, now: Now) {
         let record = self.table.record(&identity.authority);
         let name = match record.filter(|record| record.uid == identity.uid) {
@@ -692,13 +692,13 @@ impl MembershipRuntime {
         self.table.slot_of(&self.own.identity.authority)
     }
 
-    /// The wall clock as far as this node can tell.
+    /// The wall clock: the last reading, advanced by the driver's clock.
     fn unix_ms(&self, now: Now) -> u64 {
         let (unix_ms, then) = self.own.epoch;
         unix_ms.saturating_add(millis(now.raw.saturating_since(then)))
     }
 
-    /// Stops everything that would make a sound.
+    /// Sets the state to stopped and clears all timers, so that nothing more is sent.
     fn enter_stopped(&mut self) {
         self.state = MembershipRuntimeState::Stopped;
         self.timers = Timers::default();

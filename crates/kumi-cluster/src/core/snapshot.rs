@@ -14,15 +14,15 @@ use kumi_common::NameAndLife;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Member {
-    /// Where it is reached.
+    /// Its address.
     pub authority: Authority,
-    /// Which life of it.
+    /// Its uid.
     pub uid: NodeUid,
-    /// What it is.
+    /// Its status.
     pub status: NodeStatus,
     /// Its incarnation.
     pub incarnation: u64,
-    /// What it says about itself.
+    /// Its metadata.
     pub metadata: MemberMetadata,
 }
 
@@ -94,7 +94,7 @@ pub struct MembershipDelta {
 }
 
 impl MembershipDelta {
-    /// Whether it says nothing.
+    /// Whether it has no records and no quarantines.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty() && self.quarantines.is_empty()
     }

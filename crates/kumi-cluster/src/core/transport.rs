@@ -26,15 +26,15 @@ pub enum Delivery {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum MessageKind {
-    /// "I am here", to a monitor.
+    /// A heartbeat to a monitor.
     Heartbeat,
-    /// A monitor's answer, when there is something to say.
+    /// The acknowledgement of a heartbeat.
     HeartbeatAck,
     /// Direct and indirect probes and their answers.
     Probe,
-    /// News for a few random peers.
+    /// Gossip to a few random members.
     Push,
-    /// Comparing tables with one peer.
+    /// A push-pull exchange.
     PushPull,
     /// Joining and its answers.
     Join,

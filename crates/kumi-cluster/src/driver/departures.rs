@@ -10,7 +10,7 @@ use core::future::poll_fn;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 use futures_util::Stream;
-use kumi_unison::{Lagged, Subscription};
+use kumi_unison::driver::{Lagged, Subscription};
 use std::sync::Arc;
 
 /// Departures kept for the slowest watcher.

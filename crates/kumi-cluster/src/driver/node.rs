@@ -20,7 +20,8 @@ use crate::core::{
     MembershipError, MembershipRuntime, MembershipRuntimeConfig, MembershipRuntimeState,
     MembershipSnapshot, NameAndLife, NodeIdentity, NodeName, NodeStatus, TimerInstant,
 };
-use kumi_unison::{ChannelRegistry, Traffic};
+use kumi_unison::ChannelRegistry;
+use kumi_unison::driver::Traffic;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::string::String;
 use std::sync::atomic::{AtomicBool, Ordering};

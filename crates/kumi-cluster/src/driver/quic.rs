@@ -5,10 +5,11 @@
 
 use super::error::DriverError;
 use crate::core::Authority;
+use kumi_unison::driver::Traffic;
 use kumi_unison::{
     ChannelOptions, ChannelRegistry, ClientOptions, ClientTls, ClusterKey, ConnectionContext,
     Credentials, NetworkError, ProtocolClient, ProtocolServer, ReconnectPolicy, ServerHandle,
-    ServerLimits, ServerTls, TlsError, Traffic, UnisonChannel,
+    ServerLimits, ServerTls, TlsError, UnisonChannel,
 };
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;

@@ -12,7 +12,7 @@ use crate::core::{
     MembershipRuntimeOutcome, MembershipRuntimeState, MembershipSnapshot, NameAndLife,
     NodeIdentity, TimerInstant,
 };
-use kumi_unison::Subscription;
+use kumi_unison::driver::Subscription;
 use std::collections::{BTreeSet, VecDeque};
 use std::string::{String, ToString};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -5,8 +5,9 @@ use super::memory::{MemoryLine, MemoryNetwork};
 use super::quic::{QuicConnection, QuicListener, Security, host_of};
 use super::resolve::{self, Resolver};
 use crate::core::Authority;
+use kumi_unison::driver::Traffic;
 use kumi_unison::{
-    ChannelOptions, ChannelRegistry, ConnectionContext, NetworkError, Traffic, UnisonChannel,
+    ChannelOptions, ChannelRegistry, ConnectionContext, NetworkError, UnisonChannel,
 };
 use std::boxed::Box;
 use std::net::SocketAddr;

@@ -6,7 +6,7 @@ use core::future::poll_fn;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 use futures_util::Stream;
-use kumi_unison::Subscription;
+use kumi_unison::driver::Subscription;
 use std::sync::Arc;
 
 /// Events kept for the slowest watcher. A watcher that falls further behind gets the number of events that it missed.

@@ -205,8 +205,8 @@ impl Code<'_> {
                 Side::Either => ("PeerChannel", "PeerChannel"),
             };
             (
-                format!("{rt}::{client}<{question}, {reply}>"),
-                format!("{rt}::{server}<{question}, {reply}>"),
+                format!("{rt}::local::{client}<{question}, {reply}>"),
+                format!("{rt}::local::{server}<{question}, {reply}>"),
             )
         });
         let carried = |side: Side, suffix: &str| {
@@ -223,16 +223,16 @@ impl Code<'_> {
         ) {
             (None, None) => None,
             (Some(up), None) => Some((
-                format!("{rt}::SendChannel<{up}>"),
-                format!("{rt}::ReceiveChannel<{up}>"),
+                format!("{rt}::local::SendChannel<{up}>"),
+                format!("{rt}::local::ReceiveChannel<{up}>"),
             )),
             (None, Some(down)) => Some((
-                format!("{rt}::ReceiveChannel<{down}>"),
-                format!("{rt}::SendChannel<{down}>"),
+                format!("{rt}::local::ReceiveChannel<{down}>"),
+                format!("{rt}::local::SendChannel<{down}>"),
             )),
             (Some(up), Some(down)) => Some((
-                format!("{rt}::BidirectionalChannel<{up}, {down}>"),
-                format!("{rt}::BidirectionalChannel<{down}, {up}>"),
+                format!("{rt}::local::BidirectionalChannel<{up}, {down}>"),
+                format!("{rt}::local::BidirectionalChannel<{down}, {up}>"),
             )),
         };
         let pair = |ty: &str| format!("<{ty}>::pair(capacity)");
@@ -240,13 +240,13 @@ impl Code<'_> {
             (Some((client, server)), Some((client_events, server_events))) => Ends {
                 make: format!(
                     "let (requests, answers) = {}; let (near, far) = {}; \
-                     let {field}_client = {rt}::ServiceChannel {{ requests, events: near }}; \
-                     let {field}_server = {rt}::ServiceChannel {{ requests: answers, events: far }};",
+                     let {field}_client = {rt}::local::ServiceChannel {{ requests, events: near }}; \
+                     let {field}_server = {rt}::local::ServiceChannel {{ requests: answers, events: far }};",
                     pair(&client),
                     pair(&client_events)
                 ),
-                client: format!("{rt}::ServiceChannel<{client}, {client_events}>"),
-                server: format!("{rt}::ServiceChannel<{server}, {server_events}>"),
+                client: format!("{rt}::local::ServiceChannel<{client}, {client_events}>"),
+                server: format!("{rt}::local::ServiceChannel<{server}, {server_events}>"),
             },
             (Some((client, server)), None) | (None, Some((client, server))) => Ends {
                 make: format!("let ({field}_client, {field}_server) = {};", pair(&client)),

@@ -14,7 +14,7 @@ use rustls::{ClientConfig, RootCertStore};
 use super::server::roots_in;
 use super::verify::{AuthorityVerifier, Belief, BeliefVerifier, Shown};
 use super::{ClusterKey, Credentials, Fingerprint, TlsError, TrustStore, provider};
-use crate::ALPN;
+use crate::wire::ALPN;
 
 /// A client's side of TLS.
 #[derive(Clone)]

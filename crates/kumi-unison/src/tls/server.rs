@@ -13,7 +13,7 @@ use super::cluster::expand;
 use super::credentials::certificates_in;
 use super::verify::{Belief, BeliefVerifier, Shown};
 use super::{ClusterKey, Credentials, Fingerprint, TlsError, provider};
-use crate::ALPN;
+use crate::wire::ALPN;
 
 /// A server's side of TLS.
 ///

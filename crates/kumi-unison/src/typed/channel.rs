@@ -1,7 +1,7 @@
 //! Calls and events by type, over a [`UnisonChannel`].
 
 use super::{Message, decode, encode};
-use crate::channel::{CallOptions, EventReceiver, UnisonChannel};
+use crate::driver::channel::{CallOptions, EventReceiver, UnisonChannel};
 use crate::error::NetworkError;
 use crate::payload::Payload;
 use crate::wire::{ContentType, ProtocolMessage};

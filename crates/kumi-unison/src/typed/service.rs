@@ -2,11 +2,11 @@
 
 use super::channel::read;
 use super::{Message, decode, encode};
-use crate::channel::{IncomingRequest, UnisonChannel};
-use crate::context::ConnectionContext;
+use crate::driver::channel::{IncomingRequest, UnisonChannel};
+use crate::driver::context::ConnectionContext;
+use crate::driver::registry::{ChannelRegistry, ChannelSpec};
 use crate::error::{NetworkError, RemoteError};
 use crate::payload::Payload;
-use crate::registry::{ChannelRegistry, ChannelSpec};
 use crate::trace::TraceContext;
 use crate::wire::ProtocolMessage;
 use futures_util::future::{Either, select};

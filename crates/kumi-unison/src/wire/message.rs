@@ -226,7 +226,7 @@ impl ProtocolMessage {
     /// Whether this is not the peer's but the runtime's: the channel was reopened after its connection was lost, and
     /// events may have been missed in between.
     pub fn is_resumed(&self) -> bool {
-        self.msg_type == MessageType::Event && self.method == crate::core::methods::RESUMED
+        self.msg_type == MessageType::Event && self.method == super::methods::RESUMED
     }
 
     /// Reads the message of a packet whose payload, decompressed, is `body`. The message's payload is a view into

@@ -7,10 +7,11 @@ use std::time::Duration;
 use crate::support::{Hold, at_rest, echo, registry_with};
 use bytes::Bytes;
 use futures_util::FutureExt;
+use kumi_unison::driver::ConnectionLimits;
 use kumi_unison::{
     CallOptions, ChannelHandler, ChannelOptions, ChannelRegistry, ChannelSource, ChannelSpec,
-    ChannelStatus, ConnectionContext, ConnectionLimits, IncomingRequest, MemoryClient,
-    NetworkError, Payload, RemoteError, SchemaId, ServiceHandler, UnisonChannel,
+    ChannelStatus, ConnectionContext, IncomingRequest, MemoryClient, NetworkError, Payload,
+    RemoteError, SchemaId, ServiceHandler, UnisonChannel,
 };
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -69,7 +70,7 @@ async fn payloads_of_every_length_come_back_whole() {
 #[tokio::test]
 async fn a_message_above_the_limit_is_refused_here_and_the_channel_lives() {
     let channel = open(&registry_with("echo", ServiceHandler::new(echo)), "echo").await;
-    let huge = Bytes::from(vec![0; kumi_unison::MAX_MESSAGE_SIZE]);
+    let huge = Bytes::from(vec![0; kumi_unison::wire::MAX_MESSAGE_SIZE]);
     let error = channel.request_bytes("m", huge).await.unwrap_err();
     assert!(
         matches!(error, NetworkError::FrameTooLarge { .. }),
@@ -82,7 +83,7 @@ async fn a_message_above_the_limit_is_refused_here_and_the_channel_lives() {
 #[tokio::test]
 async fn an_answer_above_the_limit_becomes_an_error() {
     let handler = ServiceHandler::new(|_: IncomingRequest| async {
-        Ok(Payload::bytes(vec![0; kumi_unison::MAX_MESSAGE_SIZE]))
+        Ok(Payload::bytes(vec![0; kumi_unison::wire::MAX_MESSAGE_SIZE]))
     });
     let channel = open(&registry_with("big", handler), "big").await;
     let error = channel.request("m", json!(1)).await.unwrap_err();
@@ -566,7 +567,7 @@ async fn a_large_call_takes_a_stream_of_its_own() {
     let channel = open(&registry_with("echo", handler), "echo").await;
     assert_eq!(heard.recv().await, Some(false));
     let metrics = || channel.context().metrics().snapshot();
-    let large = Bytes::from(vec![1; kumi_unison::OWN_STREAM_BYTES]);
+    let large = Bytes::from(vec![1; kumi_unison::driver::OWN_STREAM_BYTES]);
     assert_eq!(
         channel.request_bytes("m", large.clone()).await.unwrap(),
         large

@@ -5,11 +5,15 @@ use std::time::Duration;
 
 use crate::support::{echo, registry_with};
 use bytes::Bytes;
+use kumi_unison::driver::{
+    ConnectionLimits, MemoryRecv, MemorySend, TransportRecv, TransportSend, memory_stream,
+};
+use kumi_unison::wire::{
+    Codec, ContentType, FrameReader, MessageType, PacketType, encode_frame, encode_unframed,
+};
 use kumi_unison::{
-    ChannelOptions, ChannelRegistry, ChannelSource, Codec, ConnectionContext, ConnectionLimits,
-    ContentType, FrameReader, MemoryClient, MemoryRecv, MemorySend, MessageType, NetworkError,
-    PacketType, Payload, ProtocolMessage, RemoteError, ServiceHandler, TransportRecv,
-    TransportSend, UnisonChannel, encode_frame, encode_unframed, memory_stream,
+    ChannelOptions, ChannelRegistry, ChannelSource, ConnectionContext, MemoryClient, NetworkError,
+    Payload, ProtocolMessage, RemoteError, ServiceHandler, UnisonChannel,
 };
 use serde_json::json;
 use tokio::task::JoinHandle;

@@ -3,11 +3,12 @@
 use crate::support::echo;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use kumi_unison::driver::{MemoryRecv, MemorySend, TransportRecv, TransportSend, memory_stream};
+use kumi_unison::wire::{Codec, ContentType, FrameReader, PacketType, encode_frame};
 use kumi_unison::{
-    ChannelOptions, ChannelRegistry, ChannelSource, ChannelSpec, Codec, ConnectionContext,
-    ContentType, Delivery, FrameReader, MemoryClient, MemoryRecv, MemorySend, NetworkError,
-    PacketType, ProtocolMessage, RemoteError, SchemaId, ServerIdentity, ServiceHandler,
-    TransportRecv, TransportSend, UnisonChannel, encode_frame, memory_stream, open_channels,
+    ChannelOptions, ChannelRegistry, ChannelSource, ChannelSpec, ConnectionContext, Delivery,
+    MemoryClient, NetworkError, ProtocolMessage, RemoteError, SchemaId, ServerIdentity,
+    ServiceHandler, UnisonChannel, open_channels,
 };
 use serde_json::{Value, json};
 use std::time::Duration;

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use crate::support::{Hold, echo, registry_with};
 use bytes::Bytes;
+use kumi_unison::driver::{OWN_STREAM_BYTES, TransportRecv, TransportSend, memory_stream};
+use kumi_unison::wire::{Codec, ContentType, PacketType, encode_frame};
 use kumi_unison::{
-    CallOptions, ChannelOptions, ChannelRegistry, ChannelSource, ChannelSpec, Codec,
-    ConnectionContext, ContentType, EventPolicy, IncomingRequest, Lifetime, MemoryClient,
-    NetworkError, OWN_STREAM_BYTES, PacketType, Payload, ProtocolMessage, RemoteError,
-    TransportRecv, TransportSend, UnisonChannel, encode_frame, memory_stream,
+    CallOptions, ChannelOptions, ChannelRegistry, ChannelSource, ChannelSpec, ConnectionContext,
+    EventPolicy, IncomingRequest, Lifetime, MemoryClient, NetworkError, Payload, ProtocolMessage,
+    RemoteError, UnisonChannel,
 };
 use serde_json::json;
 use tokio::sync::Notify;

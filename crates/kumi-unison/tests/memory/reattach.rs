@@ -4,10 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::support::{Hold, echo, registry_with};
+use kumi_unison::driver::{
+    ConnectionLimits, MemoryRecv, MemorySend, TransportRecv, TransportSend, memory_stream,
+};
+use kumi_unison::wire::Codec;
 use kumi_unison::{
-    CallOptions, ChannelOptions, ChannelRegistry, ChannelSpec, Codec, ConnectionContext,
-    ConnectionLimits, EventPolicy, Lifetime, MemoryRecv, MemorySend, NetworkError, Payload,
-    ServiceHandler, TransportRecv, TransportSend, UnisonChannel, memory_stream,
+    CallOptions, ChannelOptions, ChannelRegistry, ChannelSpec, ConnectionContext, EventPolicy,
+    Lifetime, NetworkError, Payload, ServiceHandler, UnisonChannel,
 };
 use serde_json::json;
 use tokio::task::JoinHandle;

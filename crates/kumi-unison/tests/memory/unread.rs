@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::support::registry_with;
 use bytes::Bytes;
 use futures_util::future::join_all;
+use kumi_unison::driver::{ConnectionLimits, MemoryRecv, TransportRecv, memory_stream};
+use kumi_unison::wire::Codec;
 use kumi_unison::{
-    CallOptions, ChannelOptions, Codec, ConnectionContext, ConnectionLimits, IncomingRequest,
-    MemoryRecv, NetworkError, Payload, RemoteError, Service, ServiceHandler, TransportError,
-    TransportRecv, UnisonChannel, memory_stream,
+    CallOptions, ChannelOptions, ConnectionContext, IncomingRequest, NetworkError, Payload,
+    RemoteError, Service, ServiceHandler, TransportError, UnisonChannel,
 };
 use tokio::sync::Semaphore;
 

@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
+use kumi_unison::document::{
+    ChannelHandle, StreamHandle, StreamReceiver, StreamSender, SystemStream, UnisonStream,
+};
+use kumi_unison::driver::memory_stream;
+use kumi_unison::wire::MAX_MESSAGE_SIZE;
 use kumi_unison::{
-    ChannelDirection, ChannelHandle, ChannelInfo, ChannelOptions, ChannelRegistry, ChannelSource,
-    ChannelStatus, ChannelUpdate, ConnectionContext, MAX_MESSAGE_SIZE, MemoryClient, NetworkError,
-    ProtocolMessage, ServerIdentity, StreamHandle, StreamReceiver, StreamSender, SystemStream,
-    UnisonChannel, UnisonStream, memory_stream,
+    ChannelDirection, ChannelInfo, ChannelOptions, ChannelRegistry, ChannelSource, ChannelStatus,
+    ChannelUpdate, ConnectionContext, MemoryClient, NetworkError, ProtocolMessage, ServerIdentity,
+    UnisonChannel,
 };
 use serde_json::{Value, json};
 

@@ -4,9 +4,10 @@ use std::net::UdpSocket;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kumi_unison::driver::Traffic;
 use kumi_unison::{
     ChannelOptions, ChannelSpec, ConnectionContext, EventPolicy, NetworkError, ProtocolClient,
-    ServerLimits, Traffic, UnisonChannel,
+    ServerLimits, UnisonChannel,
 };
 use serde_json::json;
 use tokio::sync::mpsc;

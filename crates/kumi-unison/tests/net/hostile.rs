@@ -8,10 +8,10 @@ use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use kumi_unison::{
-    ClientTls, Codec, ContentType, HEADER_LEN, PacketFlags, PacketHeader, PacketType,
-    ProtocolClient, ProtocolMessage, ServerLimits, UnisonChannel, encode_frame,
+use kumi_unison::wire::{
+    Codec, ContentType, HEADER_LEN, PacketFlags, PacketHeader, PacketType, encode_frame,
 };
+use kumi_unison::{ClientTls, ProtocolClient, ProtocolMessage, ServerLimits, UnisonChannel};
 use serde_json::json;
 
 use crate::lab::{Lab, options, within};

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use kumi_unison::{
-    Codec, ConnectionContext, ContentType, FrameReader, MessageType, PacketType, Payload,
-    ProtocolMessage, RemoteError, ServerLimits, encode_frame, encode_unframed,
+use kumi_unison::wire::{
+    Codec, ContentType, FrameReader, MessageType, PacketType, encode_frame, encode_unframed,
 };
+use kumi_unison::{ConnectionContext, Payload, ProtocolMessage, RemoteError, ServerLimits};
 use serde_json::json;
 
 use crate::lab::{Lab, within};

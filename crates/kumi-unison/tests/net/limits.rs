@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
+use kumi_unison::wire::{Codec, ContentType, PacketType, encode_frame};
 use kumi_unison::{
-    CallOptions, ChannelOptions, Codec, ContentType, IncomingRequest, NetworkError, PacketType,
-    Payload, ProtocolClient, ProtocolMessage, RemoteError, ServerLimits, ServiceHandler,
-    encode_frame,
+    CallOptions, ChannelOptions, IncomingRequest, NetworkError, Payload, ProtocolClient,
+    ProtocolMessage, RemoteError, ServerLimits, ServiceHandler,
 };
 use serde_json::json;
 use tokio::sync::Semaphore;

@@ -166,7 +166,10 @@ async fn large_calls_are_repeated_like_small_ones() {
         let channel = channel.clone();
         tokio::spawn(async move {
             let options = CallOptions::new().idempotent(idempotent);
-            let payload = Payload::bytes(vec![u8::from(idempotent); kumi_unison::OWN_STREAM_BYTES]);
+            let payload = Payload::bytes(vec![
+                u8::from(idempotent);
+                kumi_unison::driver::OWN_STREAM_BYTES
+            ]);
             channel.call("gate", payload, options).await
         })
     };

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use kumi_unison::tls::CertificateFault;
 use kumi_unison::{
-    CertificateFault, ClientTls, ClusterKey, Credentials, IncomingRequest, NetworkError, Payload,
-    ProtocolClient, RemoteError, ServerLimits, ServerTls, ServiceHandler, TlsError, TrustStore,
+    ClientTls, ClusterKey, Credentials, IncomingRequest, NetworkError, Payload, ProtocolClient,
+    RemoteError, ServerLimits, ServerTls, ServiceHandler, TlsError, TrustStore,
 };
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::json;

@@ -2,9 +2,10 @@
 
 use super::lab::{House, Lab, Listening, Over, Sum, over_both, within};
 use super::*;
+use kumi_unison::driver::OWN_STREAM_BYTES;
 use kumi_unison::{
-    Call, CallOptions, ChannelOptions, IncomingRequest, NetworkError, OWN_STREAM_BYTES, Payload,
-    ProtocolServer, RemoteError, ServiceHandler,
+    Call, CallOptions, ChannelOptions, IncomingRequest, NetworkError, Payload, ProtocolServer,
+    RemoteError, ServiceHandler,
 };
 // The schema has a message of this name.
 use std::result::Result;

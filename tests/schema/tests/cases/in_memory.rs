@@ -1,7 +1,7 @@
 //! `EverythingConnection`: plain values between two ends in one process.
 
 use super::*;
-use kumi_unison::{
+use kumi_unison::local::{
     BidirectionalChannel, PeerChannel, ReceiveChannel, RequestChannel, RespondChannel, SendChannel,
     ServiceChannel,
 };

@@ -81,7 +81,7 @@ fn a_broken_constraint_of_a_union_is_told_with_its_path() {
 #[test]
 fn an_unknown_variant_is_an_error_that_names_it() {
     let payload = Payload {
-        content_type: kumi_unison::ContentType::Json,
+        content_type: kumi_unison::wire::ContentType::Json,
         bytes: (&br#"{"expr":{"type":"hexagon","value":{"side":1}}}"#[..]).into(),
     };
     let error = payload.to_json::<Formula>().expect_err("it is unknown");

@@ -1,19 +1,29 @@
 //! The names that documents and other implementations use exist, and the documentation says what each is.
 
+use kumi_unison::document::{
+    ChannelHandle, StreamHandle, StreamReceiver, StreamSender, SystemStream, UnisonStream,
+};
+use kumi_unison::local::{
+    BidirectionalChannel, PeerChannel, ReceiveChannel, RequestChannel, RespondChannel, SendChannel,
+};
+use kumi_unison::{
+    ChannelDirection, ChannelInfo, ChannelStatus, ChannelUpdate, ConnectionContext, NetworkError,
+    ProtocolClient, ProtocolMessage, ProtocolServer, ServerIdentity, UnisonChannel,
+};
 use std::path::Path;
 
 /// Each is named as a type, so that it has to exist, and returned as text.
 macro_rules! types {
     ($($name:ident $(<$argument:ty $(, $more:ty)?>)?),* $(,)?) => {
         [$({
-            let _ = size_of::<kumi_unison::$name $(<$argument $(, $more)?>)?>();
+            let _ = size_of::<$name $(<$argument $(, $more)?>)?>();
             stringify!($name)
         }),*]
     };
 }
 
 /// The one that is a trait, and who fills it.
-fn system_stream<S: kumi_unison::SystemStream>() -> &'static str {
+fn system_stream<S: SystemStream>() -> &'static str {
     let _ = size_of::<S>();
     "SystemStream"
 }
@@ -49,7 +59,7 @@ fn every_name_exists_and_is_explained() {
     let generated = ["Connection", "QuicConnection", "ConnectionBuilder"];
     let generated = generated.map(|suffix| format!("{{Protocol}}{suffix}"));
     let known = types.into_iter();
-    let known = known.chain([system_stream::<kumi_unison::UnisonStream>()]);
+    let known = known.chain([system_stream::<UnisonStream>()]);
     for name in known.chain(generated.iter().map(String::as_str)) {
         assert!(
             page.contains(&format!("`{name}`")),

@@ -1,4 +1,4 @@
-//! The runtime's own sense of time, and how far it trusts itself.
+//! The runtime's clock, and the local health multiplier (as in Lifeguard).
 //!
 //! Deadlines are kept in a time that stands still while this node did: when a deadline is found to have passed long ago,
 //! the node was stopped or its clock jumped, and all deadlines move by that lateness. No member is suspected for a silence
@@ -41,7 +41,7 @@ impl Clock {
         self.last
     }
 
-    /// Takes a reading of the driver's clock. `due` is the earliest deadline; the lateness, if it is worth a word.
+    /// Takes a reading of the driver's clock. `due` is the earliest deadline; returns the lateness, if it exceeds the slack.
     pub(super) fn advance(
         &mut self,
         raw: TimerInstant,
@@ -74,7 +74,7 @@ impl Clock {
     }
 }
 
-/// How far this node has to doubt its own observations: its timers ran late, or members that it suspected refuted at once.
+/// Local health: points that rise when this node's timers ran late or members that it suspected refuted at once.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Health {
     score: u32,
@@ -83,7 +83,7 @@ pub(super) struct Health {
 
 impl Health {
     const MAX_SCORE: u32 = 4;
-    /// So many heartbeats without a reason for doubt take one point back.
+    /// After so many heartbeats without such an observation, one point is taken back.
     const CALM_BEATS: u32 = 10;
 
     pub(super) fn doubt(&mut self) {
@@ -99,7 +99,7 @@ impl Health {
         }
     }
 
-    /// Waiting times are multiplied by this.
+    /// The factor for the timeouts of probes and suspicions.
     pub(super) fn multiplier(self) -> u32 {
         1 + self.score
     }

@@ -1,8 +1,8 @@
-//! Telling news to a few, and comparing tables with one.
+//! Gossip: pushes to a few random members, and push-pull exchanges with one.
 //!
-//! Comparing goes in three steps at most. The first carries a digest and 64 shortened ones of the table's parts; when
-//! they agree, there is no second. The second carries the records of the parts that differ, and names the parts; the
-//! third carries back what its sender knows better.
+//! An exchange has at most three messages. The first carries a digest of the table and 64 shortened ones of its buckets; if
+//! they agree, there is no second. The second carries the records of the buckets that differ, and names the buckets; the
+//! third carries the records of those buckets that are newer at the node that began.
 
 use super::clock::Now;
 use super::{MembershipRuntime, MembershipRuntimeState};
@@ -20,7 +20,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::time::Duration;
 
-/// How many datagrams one push may take per peer when there is much to tell.
+/// The most datagrams of one push to one peer.
 const MAX_PACKETS_PER_PUSH: usize = 8;
 /// What an envelope takes besides the records: header, summary and counts, generously.
 const ENVELOPE_OVERHEAD: usize = 64;
@@ -28,7 +28,7 @@ const ENVELOPE_OVERHEAD: usize = 64;
 const COMPARE_AGAIN: Duration = Duration::from_secs(1);
 
 impl MembershipRuntime {
-    /// There is something to tell: the push timer runs only then.
+    /// Starts the push timer, which runs only while updates are queued.
     pub(super) fn wake_push(&mut self) {
         if self.timers.push.is_none() && self.state == MembershipRuntimeState::Member {
             let wait = self.rng.within(self.config.gossip_interval);
@@ -42,7 +42,7 @@ impl MembershipRuntime {
         }
         self.timers.push = None;
         if self.own.status == NodeStatus::Joining {
-            // No member accepts its news yet. They wait until it is Up, which is news and wakes this timer.
+            // No member accepts its updates yet. They stay queued until it is Up, which is an update and starts this timer.
             return;
         }
         self.push(self.config.fanout, now);
@@ -53,7 +53,7 @@ impl MembershipRuntime {
         }
     }
 
-    /// Tells the most urgent news to so many random peers.
+    /// Pushes the most urgent updates to so many random peers.
     pub(super) fn push(&mut self, peers: usize, now: Now) {
         let peers = self.random_peers(peers, None);
         if peers.is_empty() {
@@ -175,7 +175,7 @@ impl MembershipRuntime {
         }
     }
 
-    /// When all news are sent, the next comparison comes soon: it finds members that a rumour has missed.
+    /// When all updates are sent, the next push-pull follows soon: it reaches members that a push has missed.
     fn compare_after_news(&mut self, now: Now) {
         let Some(next) = self.timers.push_pull else {
             return;
@@ -308,7 +308,7 @@ impl MembershipRuntime {
             .iter()
             .map(|record| (&record.authority, record))
             .collect();
-        // What is known here and not there, before their word is mixed in with it.
+        // The records that the peer is missing are collected before its records are merged.
         let better = |record: &&MemberRecord| match theirs.get(&record.authority) {
             None => true,
             Some(known) => {
@@ -356,7 +356,7 @@ impl MembershipRuntime {
         const LOOK_AROUND: usize = 4;
         let peer = match self.random_peers(1, None).pop() {
             Some(peer) if !self.receives_nothing_for_long(now) => peer,
-            // The seeds know more than a table that may have gone stale.
+            // Seeds are asked first, because this table may be stale.
             _ if self.seeds.is_empty() => return,
             _ => self.seeds[self.rng.below(self.seeds.len())].clone(),
         };

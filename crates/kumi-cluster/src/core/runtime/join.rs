@@ -1,4 +1,4 @@
-//! This node's own way through the cluster: arriving, answering suspicion, leaving, and coming back under a new uid.
+//! The node's own membership: joining, refuting a suspicion, leaving, and joining again under a new uid.
 
 use super::clock::Now;
 use super::gossip::fitting;
@@ -30,16 +30,16 @@ const MAX_BACKOFF: u32 = 8;
 /// message may get lost.
 const QUARANTINED_RETRY: Duration = Duration::from_secs(5);
 
-/// A node on its way in.
+/// A join in progress.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Joining {
     rounds: u32,
     next_seed: usize,
-    /// It went above a later uid once, and does not do so again.
+    /// It has retried with a higher uid once, and does not do so again.
     raised: bool,
-    /// Another that is on its way in named this one as its seed.
+    /// Another joining node named this one as its seed.
     asked: bool,
-    /// And so did one whose authority is lower: that one begins first.
+    /// And so did one whose authority is lower: that one starts the cluster.
     asked_by_lower: bool,
 }
 
@@ -68,7 +68,7 @@ impl MembershipRuntime {
         Ok(())
     }
 
-    /// Begins to watch, unseen.
+    /// Starts as an observer.
     pub fn start_client(
         &mut self,
         seeds: &[Authority],
@@ -444,7 +444,7 @@ impl MembershipRuntime {
     /// Gives this node's metadata a stamp above one that was used; whether this life had one left.
     pub(super) fn stamp_metadata(&mut self, used: u64, now: Now) -> bool {
         let Some(next) = used.checked_add(1) else {
-            // A member made the number up; but another life starts counting anew.
+            // A member sent a false number; another uid starts counting anew.
             self.downed(DownReason::Dead, now);
             return false;
         };
@@ -460,7 +460,7 @@ impl MembershipRuntime {
             return false;
         }
         let Some(next) = incarnation.checked_add(1) else {
-            // A member made the number up; no incarnation is left, but there are other uids.
+            // A member sent a false number; no higher incarnation is left, so this node takes another uid.
             self.downed(DownReason::Dead, now);
             return true;
         };
@@ -468,7 +468,7 @@ impl MembershipRuntime {
         self.metrics.refutations += 1;
         self.note(MembershipEvent::Refuted { incarnation: next });
         self.publish_self(now);
-        // The monitors hear it at once, and not only by rumour.
+        // The monitors get it directly, and not only by gossip.
         self.beat();
         true
     }
@@ -547,7 +547,7 @@ impl MembershipRuntime {
         }
         self.heard_at = now;
         self.metrics.isolations += 1;
-        // What waits to be sent was said by a member that is no longer there.
+        // The queued messages are those of the former uid.
         self.pending.gossip_outbound.clear();
         if !self.begin_next_life(DownReason::Isolated, None, now) {
             return;
@@ -557,8 +557,8 @@ impl MembershipRuntime {
         self.timers.push_pull = Some(now.own);
     }
 
-    /// Ends this life and tells so. Takes the identity of the next one, or falls silent where none is wanted; says
-    /// whether there is a next one.
+    /// Ends the current uid and queues its departure. Takes a new uid, or stops where the configuration does not allow one;
+    /// returns whether there is a new uid.
     fn begin_next_life(&mut self, reason: DownReason, floor: Option<NodeUid>, now: Now) -> bool {
         let identity = self.own.identity.clone();
         // A claim without proof stops no node, whatever its configuration.
@@ -587,7 +587,7 @@ impl MembershipRuntime {
         goes_on
     }
 
-    /// Forgets who is active, and keeps their addresses. Tombstones stay: a life that was seen to end here stays ended.
+    /// Removes the active members and keeps their addresses. Tombstones stay: a uid that ended does not become active again.
     pub(super) fn fresh_view(&mut self, now: Now) {
         let own = self.own.identity.authority.clone();
         let active = self.table.active().iter();

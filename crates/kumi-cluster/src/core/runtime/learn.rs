@@ -1,7 +1,7 @@
-//! Taking in what others say about members, and the steps that members take by the passing of time.
+//! Merging the records that arrive, and the changes of status that follow from time alone.
 //!
-//! Every change goes through [`MembershipRuntime::learn`]: the merge decides, and only what was really changed becomes
-//! an event, a rumour, a quarantine or a timer.
+//! Every change goes through [`MembershipRuntime::learn`]: the merge decides, and only what changed becomes an
+//! event, an update to gossip, a quarantine or a timer.
 
 use super::clock::Now;
 use super::{MembershipRuntime, MembershipRuntimeState};
@@ -19,7 +19,7 @@ use alloc::vec::Vec;
 use kumi_common::Name as NodeName;
 
 impl MembershipRuntime {
-    /// Takes in all of a delta; what cannot be applied is noted, and the rest goes on.
+    /// Merges all records of a delta; a record that cannot be applied is noted, and the others are applied.
     pub(super) fn learn_all(&mut self, delta: &MembershipDelta, now: Now) {
         for rumor in &delta.quarantines {
             self.learn_order(rumor, now);
@@ -29,7 +29,7 @@ impl MembershipRuntime {
         }
     }
 
-    /// Takes in one record; whether anything was new.
+    /// Merges one record; returns whether anything was new.
     pub(super) fn learn(&mut self, record: &MemberRecord, now: Now) -> bool {
         if self.state == MembershipRuntimeState::Stopped {
             return false;
@@ -61,7 +61,7 @@ impl MembershipRuntime {
         self.apply(record, now)
     }
 
-    /// Merges a record and draws the consequences; whether anything changed.
+    /// Merges a record and queues the events, updates and timers that follow; returns whether anything changed.
     pub(super) fn apply(&mut self, record: &MemberRecord, now: Now) -> bool {
         let slot = self.table.slot_of(&record.authority);
         let before = slot.and_then(|slot| self.table.entry(slot));
@@ -128,7 +128,7 @@ impl MembershipRuntime {
         }
     }
 
-    /// A life that was not known before.
+    /// Handles a uid that was not in the table.
     fn arrived(&mut self, slot: Slot, now: Now) {
         self.watches.forget(slot);
         let Some(entry) = self.table.entry(slot) else {
@@ -147,7 +147,7 @@ impl MembershipRuntime {
         self.schedule(slot, status, now);
     }
 
-    /// The same life, further on.
+    /// Handles a change of status of a known uid.
     pub(super) fn stepped(&mut self, slot: Slot, from: NodeStatus, now: Now) {
         let Some(entry) = self.table.entry(slot) else {
             return;
@@ -200,7 +200,7 @@ impl MembershipRuntime {
         }
     }
 
-    /// A life that was given up: its uid does not come back.
+    /// Handles a uid that was declared dead: it is quarantined.
     fn died(&mut self, identity: NodeIdentity, now: Now) {
         let NodeIdentity { authority, uid } = &identity;
         let ttl = self.config.quarantine_ttl;
@@ -253,7 +253,7 @@ impl MembershipRuntime {
         }
     }
 
-    /// Tells others about a changed record, unless it is one that is kept quiet.
+    /// Queues a changed record for gossip, unless it is a tombstone that is not passed on.
     pub(super) fn spread(&mut self, slot: Slot, stamp_before: u64) {
         let Some(entry) = self.table.entry(slot) else {
             return;
@@ -320,7 +320,7 @@ impl MembershipRuntime {
         taken
     }
 
-    /// Whether this node passes news on.
+    /// Whether this node gossips.
     fn tells(&self) -> bool {
         self.config.gossip_enabled && self.state == MembershipRuntimeState::Member
     }
@@ -417,7 +417,7 @@ impl MembershipRuntime {
         self.apply(&record, now);
     }
 
-    /// Every node does this at its own time, so it is not worth a rumour.
+    /// Every node does this at its own time, so it is not gossiped.
     fn remove_dead(&mut self, slot: Slot, now: Now) {
         let Some(entry) = self.table.entry(slot) else {
             return;
@@ -432,7 +432,7 @@ impl MembershipRuntime {
         }
     }
 
-    /// The record has done its work; only the address is kept.
+    /// Removes the record; only the address is kept.
     pub(super) fn collect(&mut self, slot: Slot) {
         self.engine.forget(&Subject::Member(slot));
         self.watches.forget(slot);
@@ -451,7 +451,7 @@ impl MembershipRuntime {
     /// Whether this very life ended here, so long ago that its tombstone is gone.
     pub(super) fn saw_end_of(&self, authority: &Authority, uid: NodeUid) -> bool {
         let watching = self.state == MembershipRuntimeState::Client;
-        // The book is asked first: nearly always it has nothing to say, and the table is large.
+        // The address book first: it rarely has an entry, and the table is large.
         self.book.saw_end_of(authority, uid)
             && !watching
             && self.config.gossip_enabled

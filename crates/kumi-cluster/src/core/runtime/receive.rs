@@ -1,4 +1,4 @@
-//! What arrives, message by message.
+//! Handling of received messages, by kind.
 //!
 //! The sender is looked at before the message: a life that is over gets a verdict, an earlier life gets the record of the later
 //! one, and a node that is not known is asked to compare tables.
@@ -18,9 +18,9 @@ use crate::core::transport::Delivery;
 
 /// The most authorities that are looked at for conflicts.
 const MAX_CONFLICTS: usize = 64;
-/// So many words of an earlier life, while the later one is heard too, are a conflict.
+/// So many messages of an earlier uid, while the later one sends messages too, are a conflict.
 const CONFLICT_TIMES: u32 = 3;
-/// After so many heartbeat intervals without another word of the earlier life, it was only a late one.
+/// After so many heartbeat intervals without another message of the earlier uid, there is no conflict.
 const CONFLICT_PAUSE_BEATS: u32 = 20;
 /// A node that is not the sender's monitor answers one in so many heartbeats.
 const NOT_MY_MONITOR_EVERY: u64 = 4;
@@ -143,7 +143,7 @@ impl MembershipRuntime {
             Message::Welcome { delta, .. } => self.welcomed(&sender.authority, &delta, now),
             Message::JoinRefused { reason } => self.join_refused(&sender.authority, &reason, now),
             Message::Verdict { record, quarantine } => {
-                // Why comes first: a node that is kept out has no business coming back at once.
+                // The order first: a quarantined node must not join again at once.
                 if let Some(rumor) = quarantine {
                     self.hear_order(&sender.authority, &rumor, now);
                 }
@@ -180,7 +180,7 @@ impl MembershipRuntime {
         }
     }
 
-    /// Sends to a sender what is known about it.
+    /// Sends a sender this node's record of it.
     fn tell_verdict(&mut self, slot: Slot, sender: &NodeIdentity, now: Now) {
         let watching = self.state == MembershipRuntimeState::Client;
         let Some(entry) = self.table.entry(slot).filter(|_| !watching) else {
@@ -200,7 +200,7 @@ impl MembershipRuntime {
         );
     }
 
-    /// Two nodes with one address: both keep speaking.
+    /// Detects two nodes with one address: both uids keep sending messages.
     fn look_for_conflict(&mut self, slot: Slot, other: NodeUid, now: Now) {
         let Some(entry) = self.table.entry(slot) else {
             return;
@@ -269,7 +269,7 @@ impl MembershipRuntime {
         } else if self.config.gossip_enabled && !self.watches_next(slot) {
             self.not_my_monitor(sender, sequence);
         }
-        // Only the subject lifts a suspicion, so it has to know of it.
+        // Only the suspect can refute a suspicion, so it is sent the suspicion.
         let suspected = self
             .table
             .entry(slot)

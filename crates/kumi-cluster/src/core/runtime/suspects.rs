@@ -1,4 +1,5 @@
-//! Suspects that stay suspects: a member that has been accused for long and does not answer does not count as a monitor.
+//! Long-standing suspects: a member that has been suspected for `suspect_timeout` and has not refuted does not count as a
+//! monitor.
 //!
 //! When most of a cluster dies at once, most monitors of dead members are dead themselves: a member whose monitors are all
 //! gone is not accused, one with few monitors left does not get a quorum, and live members send their heartbeats to dead
@@ -68,7 +69,7 @@ impl MembershipRuntime {
         self.suspects.of.insert(slot, suspicion);
     }
 
-    /// A comparison with this member has come to its end: whatever it knew better is known here.
+    /// A push-pull exchange with this member is complete: this node has every newer record that the member had.
     pub(super) fn in_touch_with(&mut self, peer: &Authority, now: Now) {
         let record = self.table.record(peer);
         if record.is_some_and(|record| record.status == NodeStatus::Up) {
@@ -94,7 +95,7 @@ impl MembershipRuntime {
                 return false;
             };
             if incarnation != suspicion.incarnation {
-                // It has spoken up in between.
+                // It has refuted in between.
                 suspicion.incarnation = incarnation;
                 suspicion.since = now.own;
             }

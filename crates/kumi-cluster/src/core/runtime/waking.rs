@@ -40,13 +40,13 @@ impl MembershipRuntime {
         }
     }
 
-    /// Whether no member was heard since this node was suspended. One that knows a single other member does not wait for it:
-    /// there may be nobody left to hear.
+    /// Whether no message of a member has arrived since this node was suspended. A node that knows a single other member does
+    /// not wait for it, because that member may be dead.
     pub(super) fn is_waking(&self) -> bool {
         self.waking.is_some() && self.table.ring().len() > 2
     }
 
-    /// A member was heard.
+    /// Called for each message of a member: ends the waiting once the message is recent enough.
     pub(super) fn heard_member(&mut self, now: Now) {
         if self.waking.is_some_and(|fresh_from| now.own >= fresh_from) {
             self.waking = None;

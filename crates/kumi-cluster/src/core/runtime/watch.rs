@@ -1,4 +1,4 @@
-//! Watching others: from silence to suspicion to a verdict.
+//! Failure detection of the watched members: direct probe, indirect probes, suspicion, death.
 //!
 //! A subject whose silence is suspicious is asked directly, then through three others, and only then accused. An accuser
 //! that receives from the subject again takes its accusation back and tells the subject, which refutes the suspicion itself.
@@ -30,19 +30,19 @@ const INDIRECT_PROBES: usize = 3;
 const MAX_RELAYS: usize = 256;
 /// How many standing accusers it takes to leave a suspect out of the monitors that count.
 const ACCUSERS_TO_DISCOUNT: usize = 2;
-/// After so many heartbeat intervals without a word from any member, a node doubts itself rather than the others.
+/// After so many heartbeat intervals without a message from any member, this node takes itself to be the one that is cut off.
 const RECEIVES_NOTHING_AFTER_BEATS: u32 = 4;
 
-/// How far the inquiry into one subject has come.
+/// The stage of failure detection for one watched member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Quiet,
-    /// Asked directly.
+    /// A direct probe is pending.
     Direct {
         nonce: u64,
         until: TimerInstant,
     },
-    /// Asked through others.
+    /// Indirect probes are pending.
     Indirect {
         nonce: u64,
         until: TimerInstant,
@@ -51,14 +51,14 @@ enum Phase {
     Accusing,
 }
 
-/// How a subject was heard.
+/// What kind of message was received from a watched member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sign {
-    /// By a heartbeat of its own, with its number; it is answered if there is something to say.
+    /// A heartbeat, with its number; it is acknowledged if the sender is suspected.
     Heartbeat(u64),
-    /// By a heartbeat that the caller has seen.
+    /// A heartbeat reported by a provider.
     Reported,
-    /// By anything else.
+    /// Any other message.
     Word,
 }
 
@@ -348,7 +348,7 @@ impl MembershipRuntime {
         }
     }
 
-    /// Says, or takes back, that this node accuses the member in this slot.
+    /// Adds or withdraws this node's accusation of the member in this slot.
     fn change_word(&mut self, slot: Slot, accuse: bool, now: Now) -> bool {
         let Some(entry) = self.table.entry(slot) else {
             return false;
@@ -377,7 +377,7 @@ impl MembershipRuntime {
         true
     }
 
-    /// Whether the accusations of this node have become verdicts.
+    /// Declares members dead whose suspicion has had a quorum of accusers for `suspect_timeout`.
     fn judge(&mut self, now: Now) {
         let accused: Vec<Slot> = self
             .watches
@@ -396,8 +396,8 @@ impl MembershipRuntime {
                 .is_multiple_of(2);
             let answered = record.status == NodeStatus::Suspect && unspoken;
             if record.status == NodeStatus::Up || answered {
-                // It has refuted what we said, and still we hear nothing: the inquiry starts over. That another member
-                // has accused it since in its new incarnation is their word, not ours.
+                // It has refuted this node's suspicion, and still nothing arrives from it: detection starts over. An accusation
+                // by another member in the new incarnation is not this node's.
                 self.rest(slot, now);
                 continue;
             }
@@ -457,7 +457,7 @@ impl MembershipRuntime {
         let verdict = ended(&entry.record, NodeStatus::Dead);
         self.metrics.convictions += 1;
         self.apply(&verdict, now);
-        // It may hear us though we do not hear it; then it can come back under a new uid.
+        // The member may receive although nothing arrives from it; it can then join again under a new uid.
         let authority = verdict.authority.clone();
         self.send(
             &authority,
@@ -483,7 +483,7 @@ impl MembershipRuntime {
         }
     }
 
-    /// The subject is alive: whatever was under way against it ends.
+    /// The member is alive: pending probes and this node's accusation end.
     fn rest(&mut self, slot: Slot, now: Now) {
         let Some(authority) = self.set_phase(slot, Phase::Quiet) else {
             return;
@@ -519,7 +519,7 @@ impl MembershipRuntime {
             self.detector.touch(&authority, now.own);
         }
         if phase != Phase::Quiet {
-            // It was there all along: perhaps it is us who do not hear well.
+            // The member was alive: this node may be the one that does not receive, so its local health suffers.
             self.health.doubt();
         }
         if phase == Phase::Accusing {
@@ -549,7 +549,7 @@ impl MembershipRuntime {
 
     /// An answer to a probe, direct or through a member.
     ///
-    /// The incarnation is the answerer's own word: what is known here may be about an earlier life.
+    /// The incarnation is the one that the member sent: the table may have an earlier uid.
     pub(super) fn probe_answered(
         &mut self,
         nonce: u64,

@@ -47,3 +47,14 @@ pub(crate) const TRACE_LEN: usize = 32;
 
 /// The longest payload a packet can announce, before or after compression.
 pub(crate) const MAX_PAYLOAD: usize = MAX_MESSAGE_SIZE - HEADER_LEN;
+
+/// Reserved method names. Applications' names do not begin with two underscores.
+pub(crate) mod methods {
+    pub(crate) const CHANNEL: &str = "__channel:";
+    pub(crate) const CANCEL: &str = "__cancel";
+    pub(crate) const CREDIT: &str = "__credit";
+    pub(crate) const ERROR: &str = "__error";
+    pub(crate) const CLOSED: &str = "__closed";
+    pub(crate) const RESUMED: &str = "__resumed";
+    pub(crate) const RESERVED: &str = "__";
+}

@@ -20,10 +20,10 @@ use super::options::{Carrier, ChannelOptions};
 use super::service::Service;
 use super::transport::DatagramLink;
 use super::{Handle, UnisonChannel};
-use crate::context::{ChannelHandle, ConnectionContext};
 use crate::core::{
     Core, Effects, IncomingCall, Lane, NewCall, Opening, Phase, Refused, after, event_message,
 };
+use crate::driver::context::{ChannelHandle, ConnectionContext};
 use crate::error::NetworkError;
 use crate::payload::Payload;
 use crate::trace::TraceContext;
@@ -33,7 +33,7 @@ use crate::wire::{Codec, Prepared, ProtocolMessage};
 const SLOT_LISTENERS: usize = 64;
 
 /// A channel's running state. Tasks and handles share it.
-pub(crate) struct Engine {
+pub(crate) struct ChannelDriver {
     core: Mutex<Core>,
     pub(super) context: Arc<ConnectionContext>,
     pub(super) options: ChannelOptions,
@@ -58,7 +58,7 @@ pub(crate) struct Engine {
     /// The stream and the connection that carry it now.
     carrier: Mutex<Carrier>,
     /// The channel that this is one call of, where the peer opened it.
-    whole: Option<Arc<Engine>>,
+    whole: Option<Arc<ChannelDriver>>,
     own_stream: bool,
     /// Where an unreliable channel's events go.
     datagrams: Mutex<Option<Arc<dyn DatagramLink>>>,
@@ -106,10 +106,10 @@ impl Gate {
     }
 }
 
-impl std::fmt::Debug for Engine {
+impl std::fmt::Debug for ChannelDriver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let core = self.lock();
-        f.debug_struct("Engine")
+        f.debug_struct("ChannelDriver")
             .field("channel", &core.name())
             .field("phase", core.phase())
             .finish_non_exhaustive()
@@ -138,7 +138,7 @@ fn wall() -> (Instant, u64) {
     (now(), since.as_nanos() as u64)
 }
 
-impl Engine {
+impl ChannelDriver {
     pub(super) fn opener(
         name: &str,
         stream_id: u64,
@@ -157,7 +157,7 @@ impl Engine {
         stream_id: u64,
         options: ChannelOptions,
         context: &Arc<ConnectionContext>,
-        whole: Option<Arc<Engine>>,
+        whole: Option<Arc<ChannelDriver>>,
     ) -> Result<Arc<Self>, NetworkError> {
         let codec = options.codec(context);
         let settings = options.settings(false, context);
@@ -171,11 +171,11 @@ impl Engine {
             wall(),
         )?;
         let is_whole = whole.is_none();
-        let engine = Self::new(core, stream_id, 1, options, context, whole);
+        let driver = Self::new(core, stream_id, 1, options, context, whole);
         if is_whole {
-            context.accept_channel(stream_id, Arc::downgrade(&engine));
+            context.accept_channel(stream_id, Arc::downgrade(&driver));
         }
-        Ok(engine)
+        Ok(driver)
     }
 
     fn new(
@@ -184,7 +184,7 @@ impl Engine {
         next_id: u64,
         options: ChannelOptions,
         context: &Arc<ConnectionContext>,
-        whole: Option<Arc<Engine>>,
+        whole: Option<Arc<ChannelDriver>>,
     ) -> Arc<Self> {
         let handle = ChannelHandle {
             channel_name: core.name().to_owned(),
@@ -192,7 +192,7 @@ impl Engine {
             direction: options.direction,
         };
         let service = options.service.clone();
-        let engine = Arc::new(Self {
+        let driver = Arc::new(Self {
             core: Mutex::new(core),
             context: Arc::clone(context),
             codec: options.codec(context),
@@ -215,18 +215,18 @@ impl Engine {
             datagrams: Mutex::new(None),
             options,
         });
-        engine.list_in(context, handle);
+        driver.list_in(context, handle);
         context.metrics().channels_opened.increment();
         if context.is_draining() {
-            engine.drain_there();
+            driver.drain_there();
         }
         if let Some(service) = service {
-            engine.set_service(service);
+            driver.set_service(service);
         }
-        engine
+        driver
     }
 
-    /// The application's side of this engine. When the last copy is gone, the channel closes.
+    /// The application's side of this driver. When the last copy is gone, the channel closes.
     pub(super) fn channel(self: &Arc<Self>) -> UnisonChannel {
         self.channel_moved_by(None)
     }
@@ -237,7 +237,7 @@ impl Engine {
         moving: Option<BoxFuture<'static, ()>>,
     ) -> UnisonChannel {
         let handle = Arc::new(Handle {
-            engine: Arc::clone(self),
+            driver: Arc::clone(self),
             moving: Mutex::new(moving),
             kept: OnceLock::new(),
         });
@@ -253,12 +253,12 @@ impl Engine {
     pub(super) fn step<R>(self: &Arc<Self>, step: impl FnOnce(&mut Core, &mut Effects) -> R) -> R {
         let (result, calls) = self.step_here(step);
         for call in calls {
-            let engine = Arc::clone(self);
+            let driver = Arc::clone(self);
             let mut call = Some(call);
             tokio::spawn(async move {
                 let begin = |cx: &mut Context<'_>| {
-                    let ready = call.take().and_then(|call| engine.run(call, cx));
-                    engine.answer(ready.into_iter().collect());
+                    let ready = call.take().and_then(|call| driver.run(call, cx));
+                    driver.answer(ready.into_iter().collect());
                     Poll::Ready(())
                 };
                 poll_fn(begin).await
@@ -364,7 +364,7 @@ impl Engine {
         self.context.metrics().requests_sent.increment();
         let open = true;
         Answer {
-            engine: self,
+            driver: self,
             id,
             open,
         }
@@ -616,7 +616,7 @@ impl Engine {
     }
 }
 
-impl Drop for Engine {
+impl Drop for ChannelDriver {
     fn drop(&mut self) {
         self.unlist();
         let Carrier { context, stream_id } = self.carrier();
@@ -626,7 +626,7 @@ impl Drop for Engine {
 
 /// Waits for the answer to a request. Dropped before that, it sends CANCEL.
 struct Answer<'a> {
-    engine: &'a Engine,
+    driver: &'a ChannelDriver,
     id: u64,
     /// No result was taken.
     open: bool,
@@ -636,7 +636,7 @@ impl Future for Answer<'_> {
     type Output = Result<Payload, NetworkError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let polled = self.engine.lock().poll_call(self.id, cx);
+        let polled = self.driver.lock().poll_call(self.id, cx);
         self.open = polled.is_pending();
         polled
     }
@@ -646,7 +646,7 @@ impl Drop for Answer<'_> {
     fn drop(&mut self) {
         let id = self.id;
         if self.open {
-            self.engine
+            self.driver
                 .step_here(|core, effects| core.abandon_call(id, effects));
         }
     }

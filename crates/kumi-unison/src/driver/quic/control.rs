@@ -19,10 +19,10 @@ use super::CloseCode;
 use super::link::lost_to;
 use super::server::Listener;
 use super::transport::{QuicRecv, QuicSend, Turns};
-use crate::{
-    ChannelUpdate, ContentType, Lagged, MessageType, NetworkError, PacketFlags, PacketType,
-    Payload, ProtocolMessage, ServerIdentity, UnisonStream,
-};
+use crate::document::UnisonStream;
+use crate::driver::Lagged;
+use crate::wire::{ContentType, MessageType, PacketFlags, PacketType};
+use crate::{ChannelUpdate, NetworkError, Payload, ProtocolMessage, ServerIdentity};
 
 /// What the messages of the control stream are called.
 const IDENTITY: &str = "__identity";

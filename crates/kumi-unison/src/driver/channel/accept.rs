@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
-use super::engine::Engine;
+use super::driver::ChannelDriver;
 use super::options::ChannelOptions;
 use super::transport::{
     CLOSE_REASON_TIMEOUT, CLOSED_CODE, RESET_CODE, TransportRecv, TransportSend,
 };
-use super::{UnisonChannel, driver};
-use crate::context::ConnectionContext;
+use super::{UnisonChannel, tasks};
 use crate::core::{Opening, closed_message, methods};
+use crate::driver::context::ConnectionContext;
 use crate::error::NetworkError;
 use crate::payload::Payload;
 use crate::wire::{
@@ -51,7 +51,7 @@ impl Accepted {
         recv: R,
         stream_id: u64,
         name: &str,
-        (options, whole): (ChannelOptions, Option<Arc<Engine>>),
+        (options, whole): (ChannelOptions, Option<Arc<ChannelDriver>>),
         context: &Arc<ConnectionContext>,
     ) -> Result<(UnisonChannel, Option<BoxFuture<'static, ()>>), NetworkError> {
         let Self {
@@ -59,14 +59,15 @@ impl Accepted {
             id,
             reader,
         } = self;
-        let engine = Engine::acceptor(name, (&opening, id), stream_id, options, context, whole)?;
-        let channel = engine.channel();
-        if engine.is_own_stream() {
+        let driver =
+            ChannelDriver::acceptor(name, (&opening, id), stream_id, options, context, whole)?;
+        let channel = driver.channel();
+        if driver.is_own_stream() {
             // Boxed, since the stream's task would be moved about with room for it, whatever the stream is for.
-            let moving = Box::pin(driver::answer_apart(engine, send, recv, reader));
+            let moving = Box::pin(tasks::run_own_stream_answer(driver, send, recv, reader));
             return Ok((channel, Some(moving)));
         }
-        driver::start(&engine, send, recv, reader);
+        tasks::start(&driver, send, recv, reader);
         Ok((channel, None))
     }
 

@@ -14,10 +14,10 @@ use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::channel::Engine;
 use crate::core::{Budget, Share};
+use crate::driver::channel::ChannelDriver;
+use crate::driver::metrics::Metrics;
 use crate::identity::{ChannelDirection, ServerIdentity};
-use crate::metrics::Metrics;
 use crate::wire::{
     Codec, FrameReader, HEADER_LEN, MessageType, PacketHeader, ProtocolMessage, decode_short,
     is_short,
@@ -170,9 +170,9 @@ pub struct ConnectionContext {
     /// We announced our end.
     refusing: AtomicBool,
     /// Unreliable channels by the stream they were opened on, which is what their datagrams name.
-    datagram_channels: Mutex<HashMap<u64, Weak<Engine>>>,
+    datagram_channels: Mutex<HashMap<u64, Weak<ChannelDriver>>>,
     /// Channels that the peer opened, by their streams, which is how calls on streams of their own name them.
-    accepted: Mutex<HashMap<u64, Weak<Engine>>>,
+    accepted: Mutex<HashMap<u64, Weak<ChannelDriver>>>,
     /// There is one more of them.
     was_accepted: Notify,
     /// Fires when the connection is to end.
@@ -182,7 +182,7 @@ pub struct ConnectionContext {
 #[derive(Debug)]
 struct Registered {
     handle: ChannelHandle,
-    engine: Weak<Engine>,
+    driver: Weak<ChannelDriver>,
 }
 
 impl ConnectionContext {
@@ -310,16 +310,16 @@ impl ConnectionContext {
     /// The peer announced its end (GOAWAY): requests that start from now on fail as draining.
     pub fn drain(&self) {
         self.draining.store(true, Ordering::SeqCst);
-        for engine in self.engines() {
-            engine.drain_there();
+        for driver in self.drivers() {
+            driver.drain_there();
         }
     }
 
     /// We announced our end on this connection: channels and requests that come from now on are refused as draining.
     pub fn refuse_requests(&self) {
         self.refusing.store(true, Ordering::SeqCst);
-        for engine in self.engines() {
-            engine.drain_here();
+        for driver in self.drivers() {
+            driver.drain_here();
         }
     }
 
@@ -349,8 +349,8 @@ impl ConnectionContext {
     /// It asks now and then: it is wanted once in a connection's life, and so need not cost anything while calls run.
     pub async fn idle(&self) {
         const ASK_AGAIN: Duration = Duration::from_millis(5);
-        let is_busy = |engine: &Arc<Engine>| engine.is_busy();
-        while self.running_requests() > 0 || self.engines().iter().any(is_busy) {
+        let is_busy = |driver: &Arc<ChannelDriver>| driver.is_busy();
+        while self.running_requests() > 0 || self.drivers().iter().any(is_busy) {
             tokio::time::sleep(ASK_AGAIN).await;
         }
     }
@@ -392,8 +392,8 @@ impl ConnectionContext {
     fn try_deliver(&self, packet: Bytes) -> Option<()> {
         if is_short(&packet) {
             let (stream_id, event) = decode_short(packet).ok()?;
-            let engine = lock(&self.datagram_channels).get(&stream_id)?.upgrade()?;
-            engine.receive_datagram(event);
+            let driver = lock(&self.datagram_channels).get(&stream_id)?.upgrade()?;
+            driver.receive_datagram(event);
             return Some(());
         }
         // The header names the channel and the length. A datagram without a receiver is dropped before it is decompressed.
@@ -401,25 +401,25 @@ impl ConnectionContext {
         if header.payload_len as usize > MAX_DATAGRAM_PAYLOAD {
             return None;
         }
-        let engine = lock(&self.datagram_channels)
+        let driver = lock(&self.datagram_channels)
             .get(&header.stream_id)?
             .upgrade()?;
-        engine.receive_datagram(decode_datagram(packet)?);
+        driver.receive_datagram(decode_datagram(packet)?);
         Some(())
     }
 
     /// Lets the datagrams of a stream reach a channel.
-    pub(crate) fn route_datagrams(&self, stream_id: u64, engine: Weak<Engine>) {
-        lock(&self.datagram_channels).insert(stream_id, engine);
+    pub(crate) fn route_datagrams(&self, stream_id: u64, driver: Weak<ChannelDriver>) {
+        lock(&self.datagram_channels).insert(stream_id, driver);
     }
 
     /// The stream carries this channel no longer.
-    pub(crate) fn forget_stream(&self, stream_id: u64, engine: *const Engine) {
+    pub(crate) fn forget_stream(&self, stream_id: u64, driver: *const ChannelDriver) {
         for streams in [&self.datagram_channels, &self.accepted] {
             let mut streams = lock(streams);
             if streams
                 .get(&stream_id)
-                .is_some_and(|known| known.as_ptr() == engine)
+                .is_some_and(|known| known.as_ptr() == driver)
             {
                 streams.remove(&stream_id);
             }
@@ -427,20 +427,20 @@ impl ConnectionContext {
     }
 
     /// Lets calls on streams of their own find a channel that the peer opened.
-    pub(crate) fn accept_channel(&self, stream_id: u64, engine: Weak<Engine>) {
-        lock(&self.accepted).insert(stream_id, engine);
+    pub(crate) fn accept_channel(&self, stream_id: u64, driver: Weak<ChannelDriver>) {
+        lock(&self.accepted).insert(stream_id, driver);
         self.was_accepted.notify_waiters();
     }
 
     /// The channel that the peer opened on a stream. A call on a stream of its own may be here before it, since streams
     /// do not wait for each other; then this waits.
-    pub(crate) async fn accepted_on(&self, stream_id: u64) -> Arc<Engine> {
+    pub(crate) async fn accepted_on(&self, stream_id: u64) -> Arc<ChannelDriver> {
         loop {
             let accepted = self.was_accepted.notified();
             tokio::pin!(accepted);
             accepted.as_mut().enable();
-            if let Some(engine) = lock(&self.accepted).get(&stream_id).and_then(Weak::upgrade) {
-                return engine;
+            if let Some(driver) = lock(&self.accepted).get(&stream_id).and_then(Weak::upgrade) {
+                return driver;
             }
             accepted.await;
         }
@@ -478,10 +478,14 @@ impl ConnectionContext {
     }
 
     /// Notes an open channel; the key is for [`Self::remove_channel`].
-    pub(crate) fn register_channel(&self, handle: ChannelHandle, engine: Weak<Engine>) -> u64 {
+    pub(crate) fn register_channel(
+        &self,
+        handle: ChannelHandle,
+        driver: Weak<ChannelDriver>,
+    ) -> u64 {
         let key = self.next_key.fetch_add(1, Ordering::Relaxed) as u64;
         let mut channels = lock(&self.channels);
-        channels.insert(key, Registered { handle, engine });
+        channels.insert(key, Registered { handle, driver });
         key
     }
 
@@ -548,10 +552,10 @@ impl ConnectionContext {
         true
     }
 
-    fn engines(&self) -> Vec<Arc<Engine>> {
+    fn drivers(&self) -> Vec<Arc<ChannelDriver>> {
         lock(&self.channels)
             .values()
-            .filter_map(|registered| registered.engine.upgrade())
+            .filter_map(|registered| registered.driver.upgrade())
             .collect()
     }
 }

@@ -11,9 +11,9 @@ use bytes::Bytes;
 use super::super::UnisonChannel;
 use super::super::options::{Carrier, ChannelOptions};
 use super::super::transport::DatagramLink;
-use super::Engine;
-use crate::context::{ChannelHandle, ConnectionContext, MAX_DATAGRAM_PAYLOAD};
+use super::ChannelDriver;
 use crate::core::{Phase, event_message};
+use crate::driver::context::{ChannelHandle, ConnectionContext, MAX_DATAGRAM_PAYLOAD};
 use crate::error::NetworkError;
 use crate::identity::Delivery;
 use crate::payload::Payload;
@@ -25,9 +25,9 @@ const LOSS_NOTICED: Duration = Duration::from_secs(1);
 /// The longest payload of an event in a datagram, with room for what its archive adds.
 const MAX_DATAGRAM_EVENT: usize = MAX_DATAGRAM_PAYLOAD - 4 * 1024;
 
-impl Engine {
+impl ChannelDriver {
     /// Makes the channel known to the connection that carries it from now on.
-    pub(in crate::channel) fn join(self: &Arc<Self>, context: &Arc<ConnectionContext>) {
+    pub(in crate::driver::channel) fn join(self: &Arc<Self>, context: &Arc<ConnectionContext>) {
         let weak = Arc::downgrade(self);
         let handle = ChannelHandle {
             channel_name: self.lock().name().to_owned(),
@@ -77,7 +77,7 @@ impl Engine {
     }
 
     /// What carries the channel now.
-    pub(in crate::channel) fn carrier(&self) -> Carrier {
+    pub(in crate::driver::channel) fn carrier(&self) -> Carrier {
         self.carrier
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -86,7 +86,7 @@ impl Engine {
 
     /// After a call on a stream of its own was lost: whether the channel got another carrier. It did not if it ended, or
     /// if it was only the call's stream that broke.
-    pub(in crate::channel) async fn next_carrier(&self, before: &Carrier) -> bool {
+    pub(in crate::driver::channel) async fn next_carrier(&self, before: &Carrier) -> bool {
         let noticed = self.wait_state(|phase| {
             let is_open = matches!(phase, Phase::Open | Phase::Opening { .. });
             let stands = is_open && self.carrier().is(before);
@@ -138,7 +138,7 @@ impl Engine {
     }
 
     /// Resolves when the channel has ended, with the reason.
-    pub(in crate::channel) async fn ended(&self) -> NetworkError {
+    pub(in crate::driver::channel) async fn ended(&self) -> NetworkError {
         self.wait_state(|phase| match phase {
             Phase::Ended { error, .. } => Some(error.clone()),
             _ => None,
@@ -147,11 +147,11 @@ impl Engine {
     }
 
     /// Whether events travel as datagrams.
-    pub(in crate::channel) fn is_unreliable(&self) -> bool {
+    pub(in crate::driver::channel) fn is_unreliable(&self) -> bool {
         self.options.delivery == Delivery::Unreliable
     }
 
-    pub(in crate::channel) fn attach_datagrams(
+    pub(in crate::driver::channel) fn attach_datagrams(
         self: &Arc<Self>,
         link: Option<Arc<dyn DatagramLink>>,
     ) {

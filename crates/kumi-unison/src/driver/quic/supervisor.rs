@@ -20,7 +20,7 @@ use super::CloseCode;
 use super::client::Shared;
 use super::control::{ClientControl, Heard};
 use super::link::Link;
-use crate::channel::Keeper;
+use crate::driver::channel::Keeper;
 use crate::{NetworkError, ServerIdentity};
 
 /// A stream that lasted this long counts as a success.

@@ -13,20 +13,20 @@ use kumi_common::Chain;
 use serde_json::Value;
 use tokio::sync::broadcast;
 
-use crate::channel::{
-    Accepted, CLOSED_CODE, ChannelOptions, Engine, First, RESET_CODE, Service, Spoiled,
+use crate::core::{Charge, EventPolicy, SchemaFit, fit, methods};
+use crate::driver::channel::{
+    Accepted, CLOSED_CODE, ChannelDriver, ChannelOptions, First, RESET_CODE, Service, Spoiled,
     TransportRecv, TransportSend, UnisonChannel, answer_framed, answer_unframed, first_message,
     refuse, reset_code, say_why,
 };
-use crate::context::ConnectionContext;
-use crate::core::{Charge, EventPolicy, SchemaFit, fit, methods};
+use crate::driver::context::ConnectionContext;
+use crate::driver::subscription::Subscription;
 use crate::error::{NetworkError, RemoteError};
 use crate::identity::{
     ChannelDirection, ChannelInfo, ChannelStatus, ChannelUpdate, Delivery, Lifetime, SchemaId,
     ServerIdentity,
 };
 use crate::payload::Payload;
-use crate::subscription::Subscription;
 use crate::wire::{MessageType, PacketType, ProtocolMessage};
 
 /// Updates kept for a connection that is slow to read them. One that falls behind takes the identity anew.
@@ -85,7 +85,7 @@ struct Shared<S>(Arc<S>);
 impl<S: Service> Service for Shared<S> {
     fn call(
         &self,
-        request: crate::channel::IncomingRequest,
+        request: crate::driver::channel::IncomingRequest,
     ) -> BoxFuture<'static, Result<Payload, RemoteError>> {
         self.0.call(request)
     }
@@ -197,7 +197,7 @@ impl ChannelSpec {
 enum Runner {
     Handler(Arc<dyn ChannelHandler>),
     /// The stream is for one call of a channel that is open.
-    Channel(Arc<Engine>),
+    Channel(Arc<ChannelDriver>),
 }
 
 /// The channels of a server. Clones are the same registry.
@@ -449,7 +449,7 @@ impl ChannelRegistry {
             return;
         };
         if self.is_draining() || context.is_refusing() {
-            channel.engine().drain_here();
+            channel.driver().drain_here();
         }
         tracing::debug!(
             connection_id = %context.connection_id,
@@ -462,7 +462,7 @@ impl ChannelRegistry {
             match runner {
                 Runner::Handler(handler) => handler.run(Arc::clone(&context), channel).await,
                 Runner::Channel(_) => {
-                    Arc::clone(channel.engine()).serve_part(channel).await;
+                    Arc::clone(channel.driver()).serve_part(channel).await;
                     Ok(())
                 }
             }

@@ -7,8 +7,8 @@ use futures_util::future::BoxFuture;
 
 use super::UnisonChannel;
 use super::service::Service;
-use crate::context::ConnectionContext;
 use crate::core::{EventPolicy, Settings, Window};
+use crate::driver::context::ConnectionContext;
 use crate::error::NetworkError;
 use crate::identity::{ChannelDirection, Delivery, Lifetime, SchemaId};
 use crate::trace::TraceContext;
@@ -133,7 +133,7 @@ impl ChannelOptions {
         self
     }
 
-    /// Which side starts messages; shown in [`ChannelHandle`](crate::ChannelHandle).
+    /// Which side starts messages; shown in [`ChannelHandle`](crate::document::ChannelHandle).
     pub fn direction(mut self, direction: ChannelDirection) -> Self {
         self.direction = direction;
         self

@@ -15,7 +15,8 @@ use quinn::{Connection, ReadError, RecvStream, SendDatagramError, SendStream, Va
 use rustls::pki_types::CertificateDer;
 
 use super::link::lost_to;
-use crate::{DatagramLink, NetworkError, TransportError, TransportRecv, TransportSend};
+use crate::driver::{DatagramLink, TransportRecv, TransportSend};
+use crate::{NetworkError, TransportError};
 
 /// From this many bytes on a write gives way.
 const BULK_BYTES: usize = 32 * 1024;

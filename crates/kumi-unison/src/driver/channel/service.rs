@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use super::UnisonChannel;
-use super::engine::Engine;
+use super::driver::ChannelDriver;
 use crate::core::IncomingCall;
 use crate::error::RemoteError;
 use crate::payload::Payload;
@@ -57,14 +57,14 @@ pub struct IncomingRequest {
     call: IncomingCall,
     channel: UnisonChannel,
     /// The stream of its own that it came on, if it did.
-    part: Option<Arc<Engine>>,
+    part: Option<Arc<ChannelDriver>>,
 }
 
 impl IncomingRequest {
     pub(super) fn new(
         call: IncomingCall,
         channel: UnisonChannel,
-        part: Option<Arc<Engine>>,
+        part: Option<Arc<ChannelDriver>>,
     ) -> Self {
         Self {
             call,
@@ -95,8 +95,8 @@ impl IncomingRequest {
 
     /// Fires when the caller gave up, the deadline passed or the channel ended.
     pub fn cancelled(&self) -> CancellationToken {
-        let engine = self.part.as_ref().unwrap_or(self.channel.engine());
-        engine.token(self.call.generation, self.call.id)
+        let driver = self.part.as_ref().unwrap_or(self.channel.driver());
+        driver.token(self.call.generation, self.call.id)
     }
 
     /// The W3C trace context of the request, if it carries one. It is the [current](TraceContext::current) one in the

@@ -5,11 +5,11 @@
 
 mod accept;
 mod driver;
-mod engine;
 mod events;
 mod options;
 mod service;
 mod stream;
+mod tasks;
 mod transport;
 
 use std::any::Any;
@@ -25,8 +25,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::context::{ChannelHandle, ConnectionContext, SHORT_MESSAGE};
 use crate::core::{Lane, Phase, after};
+use crate::driver::context::{ChannelHandle, ConnectionContext, SHORT_MESSAGE};
 use crate::error::NetworkError;
 use crate::payload::{Payload, TypedPayload};
 use crate::trace::TraceContext;
@@ -35,8 +35,8 @@ use crate::wire::{FrameReader, ProtocolMessage};
 pub(crate) use accept::{
     Accepted, First, Spoiled, answer_framed, answer_unframed, first_message, refuse, say_why,
 };
-pub(crate) use engine::Engine;
-use engine::Terms;
+pub(crate) use driver::ChannelDriver;
+use driver::Terms;
 pub use events::EventReceiver;
 pub use options::{
     CallOptions, ChannelOptions, DEFAULT_DEADLINE, DEFAULT_FRAME_TIMEOUT, DEFAULT_MAX_IN_FLIGHT,
@@ -59,7 +59,7 @@ pub struct UnisonChannel {
 
 /// What clones share; the tasks do not, so its end is the application's end of interest.
 pub(crate) struct Handle {
-    engine: Arc<Engine>,
+    driver: Arc<ChannelDriver>,
     /// On a stream for one call, what moves its bytes, until the call takes it.
     moving: Mutex<Option<BoxFuture<'static, ()>>>,
     /// The client whose connection carries it: a channel in use keeps its connection.
@@ -69,14 +69,14 @@ pub(crate) struct Handle {
 impl std::fmt::Debug for Handle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Handle")
-            .field("engine", &self.engine)
+            .field("driver", &self.driver)
             .finish_non_exhaustive()
     }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.engine.end(NetworkError::closed(), true);
+        self.driver.end(NetworkError::closed(), true);
     }
 }
 
@@ -100,13 +100,13 @@ impl UnisonChannel {
             // The connection changed meanwhile, and with it what stream numbers mean.
             return Err(NetworkError::lost(false, context.peer()));
         }
-        let engine = Engine::opener(name, stream_id, options, context)?;
-        if engine.is_own_stream() {
-            let moving = driver::ask_apart(Arc::clone(&engine), send, recv);
-            return Ok(engine.channel_moved_by(Some(Box::pin(moving))));
+        let driver = ChannelDriver::opener(name, stream_id, options, context)?;
+        if driver.is_own_stream() {
+            let moving = tasks::run_own_stream_call(Arc::clone(&driver), send, recv);
+            return Ok(driver.channel_moved_by(Some(Box::pin(moving))));
         }
-        let channel = engine.channel();
-        driver::start(&engine, send, recv, FrameReader::new());
+        let channel = driver.channel();
+        tasks::start(&driver, send, recv, FrameReader::new());
         Ok(channel)
     }
 
@@ -115,7 +115,7 @@ impl UnisonChannel {
     /// # Errors
     /// When it refused, or the channel ended otherwise.
     pub async fn opened(&self) -> Result<(), NetworkError> {
-        self.engine()
+        self.driver()
             .wait_state(|phase| match phase {
                 Phase::Opening { .. } | Phase::Lost => None,
                 Phase::Open => Some(Ok(())),
@@ -123,7 +123,7 @@ impl UnisonChannel {
                 Phase::Ended { error, .. } => Some(Err(error.clone())),
             })
             .await
-            .map_err(|error| self.engine().at_peer(error))
+            .map_err(|error| self.driver().at_peer(error))
     }
 
     /// Sends a request with a JSON payload and waits for the response.
@@ -188,7 +188,7 @@ impl UnisonChannel {
         options: CallOptions,
     ) -> Result<Payload, NetworkError> {
         let called = self.call_somewhere(method, payload, options).await;
-        called.map_err(|error| self.engine().at_peer(error))
+        called.map_err(|error| self.driver().at_peer(error))
     }
 
     /// Calls on this stream or on one of its own, and again on the next connection if the options allow that.
@@ -198,33 +198,33 @@ impl UnisonChannel {
         payload: Payload,
         options: CallOptions,
     ) -> Result<Payload, NetworkError> {
-        let engine = self.engine();
-        if engine.is_unreliable() {
+        let driver = self.driver();
+        if driver.is_unreliable() {
             return Err(NetworkError::Unreliable);
         }
-        let mut now = engine::now();
+        let mut now = driver::now();
         let deadline = after(
             now,
-            options.deadline.unwrap_or(engine.options.default_deadline),
+            options.deadline.unwrap_or(driver.options.default_deadline),
         );
         let until = tokio::time::Instant::from_std(deadline);
         let _room = if payload.bytes.len() >= SHORT_MESSAGE {
-            let room = engine.context.room_for_call(payload.bytes.len());
+            let room = driver.context.room_for_call(payload.bytes.len());
             let room = tokio::select! {
                 biased;
-                () = engine.lost(), if options.fail_fast => return Err(engine.not_sent()),
+                () = driver.lost(), if options.fail_fast => return Err(driver.not_sent()),
                 room = tokio::time::timeout_at(until, room) => room,
             };
-            room.map_err(|_| engine.not_sent_in_time())?
+            room.map_err(|_| driver.not_sent_in_time())?
         } else {
             None
         };
         let trace = options.trace.or_else(TraceContext::current);
         let own_stream = options.own_stream || payload.bytes.len() >= OWN_STREAM_BYTES;
-        let opener = engine.options.opener.as_ref().filter(|_| own_stream);
+        let opener = driver.options.opener.as_ref().filter(|_| own_stream);
         loop {
-            if options.fail_fast && engine.is_lost() {
-                return Err(engine.not_sent());
+            if options.fail_fast && driver.is_lost() {
+                return Err(driver.not_sent());
             }
             let terms = Terms {
                 now,
@@ -232,31 +232,31 @@ impl UnisonChannel {
                 trace,
                 fail_fast: options.fail_fast,
             };
-            let carrier = opener.map(|opener| (opener, engine.carrier()));
+            let carrier = opener.map(|opener| (opener, driver.carrier()));
             let result = match &carrier {
                 Some((opener, carrier)) => {
-                    let options = engine.options.for_one_call(carrier.clone());
+                    let options = driver.options.for_one_call(carrier.clone());
                     let opened = opener.open_stream(&self.name(), options);
                     self.call_on_part(opened, method, &payload, terms).await
                 }
-                None => engine.call(method, &payload, terms).await,
+                None => driver.call(method, &payload, terms).await,
             };
-            now = engine::now();
+            now = driver::now();
             match (&result, &carrier) {
                 // A persistent channel waits for its next stream, as long as the deadline allows.
                 (Err(NetworkError::ConnectionLost { maybe_executed, .. }), carrier)
-                    if engine.options.is_persistent()
+                    if driver.options.is_persistent()
                         && (options.idempotent || !maybe_executed)
                         && !options.fail_fast
                         && now < deadline
                         && !self.is_ended() =>
                 {
                     if let Some((_, carrier)) = carrier {
-                        let next = tokio::time::timeout_at(until, engine.next_carrier(carrier));
+                        let next = tokio::time::timeout_at(until, driver.next_carrier(carrier));
                         if !next.await.unwrap_or(false) {
                             return result;
                         }
-                        now = engine::now();
+                        now = driver::now();
                     }
                 }
                 _ => return result,
@@ -281,18 +281,18 @@ impl UnisonChannel {
         let call = async {
             let opened = tokio::select! {
                 biased;
-                () = self.engine().lost(), if terms.fail_fast => return Err(self.engine().not_sent()),
+                () = self.driver().lost(), if terms.fail_fast => return Err(self.driver().not_sent()),
                 opened = tokio::time::timeout_at(until, opened) => opened,
             };
             let Ok(opened) = opened else {
-                return Err(self.engine().not_sent_in_time());
+                return Err(self.driver().not_sent_in_time());
             };
             opened?.call_apart(method, payload, terms).await
         };
         tokio::select! {
             biased;
             result = call => result,
-            error = self.engine().ended() => Err(error),
+            error = self.driver().ended() => Err(error),
         }
     }
 
@@ -309,7 +309,7 @@ impl UnisonChannel {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        let mut answer = pin!(self.engine().call(method, payload, terms));
+        let mut answer = pin!(self.driver().call(method, payload, terms));
         poll_fn(|cx| {
             // First, so that the request is queued before the bytes move.
             if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
@@ -375,8 +375,8 @@ impl UnisonChannel {
     /// # Errors
     /// As [`send_event`](Self::send_event).
     pub async fn send_payload(&self, method: &str, payload: Payload) -> Result<(), NetworkError> {
-        let sent = self.engine().send_event(method, &payload).await;
-        sent.map_err(|error| self.engine().at_peer(error))
+        let sent = self.driver().send_event(method, &payload).await;
+        sent.map_err(|error| self.driver().at_peer(error))
     }
 
     /// The next event that no [`events`](Self::events) stream takes. After a reconnection the first is a note of the
@@ -390,10 +390,10 @@ impl UnisonChannel {
     /// When the channel ended, after all events that came before.
     pub async fn recv(&self) -> Result<ProtocolMessage, NetworkError> {
         let mut recv = Receiving {
-            engine: self.engine(),
+            driver: self.driver(),
             waiting: None,
         };
-        poll_fn(|cx| recv.engine.poll_event(Lane::Rest, &mut recv.waiting, cx)).await
+        poll_fn(|cx| recv.driver.poll_event(Lane::Rest, &mut recv.waiting, cx)).await
     }
 
     /// The events of one name. While it lives, they go there instead of to [`recv`](Self::recv), those included that came
@@ -404,7 +404,7 @@ impl UnisonChannel {
 
     /// Throws away, from now on, every event that no [`events`](Self::events) stream takes, so that it holds no credit.
     pub fn discard_events(&self) {
-        self.engine()
+        self.driver()
             .step_here(|core, effects| core.discard_rest(effects));
     }
 
@@ -422,7 +422,7 @@ impl UnisonChannel {
 
     /// Answers the peer's requests from now on, and returns at once.
     pub fn set_service(&self, service: impl Service) {
-        self.engine().set_service(Arc::new(service));
+        self.driver().set_service(Arc::new(service));
     }
 
     /// Closes the channel: calls under way end as closed, what is queued is still sent.
@@ -430,19 +430,19 @@ impl UnisonChannel {
     /// # Errors
     /// Never at present; a channel that ended before is closed already.
     pub async fn close(&self) -> Result<(), NetworkError> {
-        self.engine().end(NetworkError::closed(), true);
+        self.driver().end(NetworkError::closed(), true);
         Ok(())
     }
 
     /// Ends the channel with this error, without another connection, for a transport that gave up.
     pub fn fail(&self, error: NetworkError) {
-        self.engine().end(error, false);
+        self.driver().end(error, false);
     }
 
     /// Resolves when the channel has ended, with the reason.
     pub async fn closed(&self) -> NetworkError {
-        let error = self.engine().ended().await;
-        self.engine().at_peer(error)
+        let error = self.driver().ended().await;
+        self.driver().at_peer(error)
     }
 
     /// Resolves when the stream under a persistent channel broke (true), or the channel ended (false).
@@ -452,7 +452,7 @@ impl UnisonChannel {
 
     /// Whether the stream under a persistent channel broke and was not replaced.
     pub fn is_lost(&self) -> bool {
-        *self.engine().core().phase() == Phase::Lost
+        *self.driver().core().phase() == Phase::Lost
     }
 
     /// Gives a persistent channel that lost its stream a new one. The opening is sent again; when it is acknowledged,
@@ -472,7 +472,7 @@ impl UnisonChannel {
 
     /// The channel as its transport keeps it.
     pub(crate) fn keeper(&self) -> Keeper {
-        Keeper(Arc::clone(self.engine()))
+        Keeper(Arc::clone(self.driver()))
     }
 
     /// Whether the channel ended.
@@ -482,70 +482,70 @@ impl UnisonChannel {
 
     /// The channel's name.
     pub fn name(&self) -> String {
-        self.engine().core().name().to_owned()
+        self.driver().core().name().to_owned()
     }
 
     /// The channel as its connection knows it.
     pub fn handle(&self) -> ChannelHandle {
         ChannelHandle {
             channel_name: self.name(),
-            stream_id: self.engine().stream_id(),
-            direction: self.engine().options.direction,
+            stream_id: self.driver().stream_id(),
+            direction: self.driver().options.direction,
         }
     }
 
     /// The connection that carries it now; between two, the last. All connections of a client share what they count and
     /// hold.
     pub fn context(&self) -> Arc<ConnectionContext> {
-        self.engine().carrier().context
+        self.driver().carrier().context
     }
 
     /// Whether typed binary may be sent: both sides have the same schema, or neither has one. Known once
     /// [`opened`](Self::opened); before, this is false.
     pub fn typed_allowed(&self) -> bool {
-        self.engine().core().typed_allowed().unwrap_or(false)
+        self.driver().core().typed_allowed().unwrap_or(false)
     }
 
     /// Whether this stream was opened for a single call.
     pub fn is_own_stream(&self) -> bool {
-        self.engine().is_own_stream()
+        self.driver().is_own_stream()
     }
 
     /// Calls of ours under way, calls given up that the peer has not answered, and requests of the peer not answered.
     pub fn load(&self) -> (usize, usize, usize) {
-        self.engine().core().load()
+        self.driver().core().load()
     }
 
     /// How long a call may take when it says nothing else.
     pub fn default_deadline(&self) -> Duration {
-        self.engine().options.default_deadline
+        self.driver().options.default_deadline
     }
 
-    pub(crate) fn engine(&self) -> &Arc<Engine> {
-        &self.handle.engine
+    pub(crate) fn driver(&self) -> &Arc<ChannelDriver> {
+        &self.handle.driver
     }
 
     fn is_ended(&self) -> bool {
-        matches!(self.engine().core().phase(), Phase::Ended { .. })
+        matches!(self.driver().core().phase(), Phase::Ended { .. })
     }
 }
 
 /// A waiting `recv`. Dropping it removes its waker.
 struct Receiving<'a> {
-    engine: &'a Engine,
+    driver: &'a ChannelDriver,
     waiting: Option<u64>,
 }
 
 impl Drop for Receiving<'_> {
     fn drop(&mut self) {
         if let Some(number) = self.waiting {
-            self.engine.core().stop_waiting(Lane::Rest, number);
+            self.driver.core().stop_waiting(Lane::Rest, number);
         }
     }
 }
 
 /// A persistent channel as its transport keeps it: unlike a clone, this does not keep it open.
-pub(crate) struct Keeper(Arc<Engine>);
+pub(crate) struct Keeper(Arc<ChannelDriver>);
 
 impl Keeper {
     /// As [`UnisonChannel::lost`].
@@ -568,14 +568,14 @@ impl Keeper {
         stream_id: u64,
         context: &Arc<ConnectionContext>,
     ) -> Result<(), NetworkError> {
-        let engine = &self.0;
-        let (now, id) = (engine::now(), engine.next_id());
-        engine
+        let driver = &self.0;
+        let (now, id) = (driver::now(), driver.next_id());
+        driver
             .step_here(|core, effects| core.reattach(now, id, stream_id, context.peer(), effects))
             .0?;
-        engine.set_stream_id(stream_id);
-        engine.join(context);
-        driver::start(engine, send, recv, FrameReader::new());
+        driver.set_stream_id(stream_id);
+        driver.join(context);
+        tasks::start(driver, send, recv, FrameReader::new());
         Ok(())
     }
 }

@@ -16,11 +16,13 @@ use super::closed::closed_port;
 use super::control::ClientControl;
 use super::limits::{bind_socket, endpoint_config};
 use super::transport::{QuicRecv, QuicSend, Turns, peer_certificates};
-use crate::context::Usage;
+use crate::driver::ConnectionLimits;
+use crate::driver::context::Usage;
 use crate::tls::Attempt;
+use crate::wire::Codec;
 use crate::{
-    ChannelOptions, ClientTls, Codec, ConnectionContext, ConnectionLimits, NetworkError,
-    ServerIdentity, TlsError, UnisonChannel,
+    ChannelOptions, ClientTls, ConnectionContext, NetworkError, ServerIdentity, TlsError,
+    UnisonChannel,
 };
 
 /// Streams a server may open to a client: the control stream.

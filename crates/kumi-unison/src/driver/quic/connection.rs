@@ -16,9 +16,10 @@ use tracing::Instrument;
 use super::server::Listener;
 use super::transport::{QuicRecv, QuicSend, Turns, peer_certificates};
 use super::{CloseCode, control};
-use crate::context::Usage;
+use crate::ConnectionContext;
 use crate::core::Share;
-use crate::{ConnectionContext, ConnectionLimits};
+use crate::driver::ConnectionLimits;
+use crate::driver::context::Usage;
 
 /// How long handlers may go on after their connection has ended.
 const HANDLER_GRACE: Duration = Duration::from_secs(5);

@@ -55,16 +55,7 @@ pub use opening::Window;
 pub(crate) use opening::{Opening, SchemaFit, fit};
 use unwritten::Unwritten;
 
-/// Reserved method names. Applications' names do not begin with two underscores.
-pub(crate) mod methods {
-    pub(crate) const CHANNEL: &str = "__channel:";
-    pub(crate) const CANCEL: &str = "__cancel";
-    pub(crate) const CREDIT: &str = "__credit";
-    pub(crate) const ERROR: &str = "__error";
-    pub(crate) const CLOSED: &str = "__closed";
-    pub(crate) const RESUMED: &str = "__resumed";
-    pub(crate) const RESERVED: &str = "__";
-}
+pub(crate) use crate::wire::methods;
 
 /// Requests that may be in flight before the acknowledgement says how many.
 pub(crate) const INITIAL_IN_FLIGHT: u32 = 64;

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use kumi_common::Chain;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::engine::{Engine, now};
+use super::driver::{ChannelDriver, now};
 use super::transport::{
     CLOSE_REASON_TIMEOUT, CLOSED_CODE, RESET_CODE, TransportRecv, TransportSend, reset_code,
 };
@@ -36,55 +36,55 @@ const BATCH_BYTES: usize = 256 * 1024;
 
 /// Starts both tasks on the current runtime.
 pub(super) fn start<S: TransportSend, R: TransportRecv>(
-    engine: &Arc<Engine>,
+    driver: &Arc<ChannelDriver>,
     send: S,
     recv: R,
     reader: FrameReader,
 ) {
-    let stream = engine.core().generation();
-    if engine.is_unreliable() {
-        engine.attach_datagrams(send.datagrams());
+    let stream = driver.core().generation();
+    if driver.is_unreliable() {
+        driver.attach_datagrams(send.datagrams());
     }
-    tokio::spawn(write(Arc::clone(engine), stream, send));
-    tokio::spawn(read(Arc::clone(engine), stream, recv, reader));
+    tokio::spawn(write(Arc::clone(driver), stream, send));
+    tokio::spawn(read(Arc::clone(driver), stream, recv, reader));
 }
 
 /// The answering side of a stream for one call, to be run by the stream's own task.
-pub(super) async fn answer_apart<S: TransportSend, R: TransportRecv>(
-    engine: Arc<Engine>,
+pub(super) async fn run_own_stream_answer<S: TransportSend, R: TransportRecv>(
+    driver: Arc<ChannelDriver>,
     send: S,
     recv: R,
     reader: FrameReader,
 ) {
-    let stream = engine.core().generation();
+    let stream = driver.core().generation();
     // Reading comes first, so that an answer that is ready at once leaves together with the acknowledgement.
     futures_util::future::join(
-        read(Arc::clone(&engine), stream, recv, reader),
-        write(engine, stream, send),
+        read(Arc::clone(&driver), stream, recv, reader),
+        write(driver, stream, send),
     )
     .await;
 }
 
 /// The asking side of a stream for one call: writes the opening and the request, which are queued when this is first
 /// polled, ends that half, and reads until the peer has ended the other. Dropped before that, it takes the call back.
-pub(super) async fn ask_apart<S: TransportSend, R: TransportRecv>(
-    engine: Arc<Engine>,
+pub(super) async fn run_own_stream_call<S: TransportSend, R: TransportRecv>(
+    driver: Arc<ChannelDriver>,
     send: S,
     recv: R,
 ) {
-    let stream = engine.core().generation();
+    let stream = driver.core().generation();
     let mut timer = Timer::new();
-    let mut reading = pin!(read(Arc::clone(&engine), stream, recv, FrameReader::new()));
-    let mut writing = pin!(write_once(&engine, stream, ResetOnDrop::new(send)));
+    let mut reading = pin!(read(Arc::clone(&driver), stream, recv, FrameReader::new()));
+    let mut writing = pin!(write_once(&driver, stream, ResetOnDrop::new(send)));
     let mut is_written = false;
     poll_fn(|cx| {
         is_written = is_written || writing.as_mut().poll(cx).is_ready();
         loop {
-            let deadline = engine.core().next_deadline();
+            let deadline = driver.core().next_deadline();
             if timer.poll(deadline, cx).is_pending() {
                 break;
             }
-            expire(&engine);
+            expire(&driver);
         }
         reading.as_mut().poll(cx)
     })
@@ -93,20 +93,24 @@ pub(super) async fn ask_apart<S: TransportSend, R: TransportRecv>(
 
 /// Writes what is queued and ends the stream. A peer that stops it half-way has said why on the other half, or the
 /// reader finds that broken too.
-async fn write_once<S: TransportSend>(engine: &Engine, stream: u64, mut send: ResetOnDrop<S>) {
-    let queued = engine.core().queued_bytes();
-    let _room = engine.context.room_for_write(queued).await;
+async fn write_once<S: TransportSend>(
+    driver: &ChannelDriver,
+    stream: u64,
+    mut send: ResetOnDrop<S>,
+) {
+    let queued = driver.core().queued_bytes();
+    let _room = driver.context.room_for_write(queued).await;
     let mut chunks = Vec::new();
     let step = poll_fn(|cx| {
-        let mut core = engine.core();
+        let mut core = driver.core();
         Poll::Ready(core.take_output(stream, now(), &mut chunks, cx.waker()))
     });
     if step.await != Step::Write {
         return;
     }
-    count_write(engine, &chunks);
+    count_write(driver, &chunks);
     if send.stream.write(&mut chunks).await.is_ok() {
-        engine.core().output_written(stream);
+        driver.core().output_written(stream);
         send.stream.finish();
         send.armed = false;
         send.stream.finished().await;
@@ -134,19 +138,19 @@ impl<S: TransportSend> Drop for ResetOnDrop<S> {
     }
 }
 
-fn count_write(engine: &Engine, chunks: &[Bytes]) {
-    let metrics = engine.context.metrics();
+fn count_write(driver: &ChannelDriver, chunks: &[Bytes]) {
+    let metrics = driver.context.metrics();
     metrics.writes.increment();
     metrics
         .bytes_out
         .add(chunks.iter().map(|chunk| chunk.len() as u64).sum());
 }
 
-async fn write<S: TransportSend>(engine: Arc<Engine>, stream: u64, mut send: S) {
+async fn write<S: TransportSend>(driver: Arc<ChannelDriver>, stream: u64, mut send: S) {
     let mut chunks: Vec<Bytes> = Vec::new();
     let mut timer = Timer::new();
     // A stream for one call has room until its answer has arrived; others until it is written.
-    let is_apart = engine.is_own_stream();
+    let is_apart = driver.is_own_stream();
     let mut room = None;
     // A write was given up before its end, so nothing can follow it.
     let mut is_broken_off = false;
@@ -154,7 +158,7 @@ async fn write<S: TransportSend>(engine: Arc<Engine>, stream: u64, mut send: S) 
     loop {
         let output = |cx: &mut Context<'_>| {
             poll_output(
-                &engine,
+                &driver,
                 stream,
                 &mut chunks,
                 &mut timer,
@@ -164,11 +168,11 @@ async fn write<S: TransportSend>(engine: Arc<Engine>, stream: u64, mut send: S) 
         };
         match poll_fn(output).await {
             Step::Write => {
-                engine.output_taken();
-                count_write(&engine, &chunks);
+                driver.output_taken();
+                count_write(&driver, &chunks);
                 let bytes = chunks.iter().map(Bytes::len).sum();
                 let write = async {
-                    let taken = engine.context.room_for_write(bytes).await;
+                    let taken = driver.context.room_for_write(bytes).await;
                     if is_apart && room.is_none() {
                         room = taken;
                         return send.write(&mut chunks).await;
@@ -178,7 +182,7 @@ async fn write<S: TransportSend>(engine: Arc<Engine>, stream: u64, mut send: S) 
                 let written = tokio::select! {
                     biased;
                     written = write => Some(written),
-                    () = poll_fn(|cx| poll_blocked(&engine, stream, &mut timer, cx)) => None,
+                    () = poll_fn(|cx| poll_blocked(&driver, stream, &mut timer, cx)) => None,
                 };
                 chunks.clear();
                 match written {
@@ -186,10 +190,10 @@ async fn write<S: TransportSend>(engine: Arc<Engine>, stream: u64, mut send: S) 
                     Some(Err(error)) => {
                         if matches!(error, TransportError::Reset(_)) {
                             // The peer reads no more. Why, it says on the other half, and a moment is enough to hear it.
-                            let over = poll_fn(|cx| poll_over(&engine, stream, &mut timer, cx));
+                            let over = poll_fn(|cx| poll_over(&driver, stream, &mut timer, cx));
                             let _ = tokio::time::timeout(STOP_GRACE, over).await;
                         }
-                        return lost(&engine, stream, &error);
+                        return lost(&driver, stream, &error);
                     }
                     // The next step says how it ends.
                     None => is_broken_off = true,
@@ -197,10 +201,10 @@ async fn write<S: TransportSend>(engine: Arc<Engine>, stream: u64, mut send: S) 
             }
             Step::Finish => {
                 send.finish();
-                engine.finished();
+                driver.finished();
                 return send.finished().await;
             }
-            Step::Reset => return end_stream(&engine, &mut send, is_broken_off).await,
+            Step::Reset => return end_stream(&driver, &mut send, is_broken_off).await,
             Step::Exit => return send.reset(RESET_CODE),
             Step::Wait => {}
         }
@@ -210,7 +214,7 @@ async fn write<S: TransportSend>(engine: Arc<Engine>, stream: u64, mut send: S) 
 /// What there is to write; meanwhile, deadlines are kept. When the peer has ended its half, no reader is left, so it
 /// is here that it is noticed if the peer does not want the answers, or is gone.
 fn poll_output(
-    engine: &Engine,
+    driver: &ChannelDriver,
     stream: u64,
     chunks: &mut Vec<Bytes>,
     timer: &mut Timer,
@@ -219,21 +223,21 @@ fn poll_output(
 ) -> Poll<Step> {
     loop {
         let (step, deadline, is_alone, made_room) = {
-            let mut core = engine.core();
+            let mut core = driver.core();
             let step = core.take_output(stream, now(), chunks, cx.waker());
             let is_alone = *core.phase() == Phase::PeerDone;
             let made_room = core.take_made_room();
             (step, core.next_deadline(), is_alone, made_room)
         };
         if made_room {
-            engine.output_taken();
+            driver.output_taken();
         }
         if step != Step::Wait {
             return Poll::Ready(step);
         }
         if is_alone && stopped.as_mut().poll(cx).is_ready() {
             lost(
-                engine,
+                driver,
                 stream,
                 &TransportError::Reset(u64::from(RESET_CODE)),
             );
@@ -242,15 +246,20 @@ fn poll_output(
         if timer.poll(deadline, cx).is_pending() {
             return Poll::Pending;
         }
-        expire(engine);
+        expire(driver);
     }
 }
 
 /// Resolves when the reader has said how the stream ended; meanwhile, deadlines are kept.
-fn poll_over(engine: &Engine, stream: u64, timer: &mut Timer, cx: &mut Context<'_>) -> Poll<()> {
+fn poll_over(
+    driver: &ChannelDriver,
+    stream: u64,
+    timer: &mut Timer,
+    cx: &mut Context<'_>,
+) -> Poll<()> {
     loop {
         let (is_over, deadline) = {
-            let mut core = engine.core();
+            let mut core = driver.core();
             let is_over = core.writer_should_give_up(stream, cx.waker())
                 || !matches!(core.phase(), Phase::Open | Phase::Opening { .. });
             (is_over, core.next_deadline())
@@ -261,16 +270,16 @@ fn poll_over(engine: &Engine, stream: u64, timer: &mut Timer, cx: &mut Context<'
         if timer.poll(deadline, cx).is_pending() {
             return Poll::Pending;
         }
-        expire(engine);
+        expire(driver);
     }
 }
 
 /// Ends a stream whose channel has ended. A peer that is to blame for it, or that a policy closed the channel to, gets the reason,
 /// why, if it reads at all and nothing else is half written; to any other a reset says enough.
-async fn end_stream<S: TransportSend>(engine: &Engine, send: &mut S, is_broken_off: bool) {
+async fn end_stream<S: TransportSend>(driver: &ChannelDriver, send: &mut S, is_broken_off: bool) {
     let mut chunks = Vec::new();
     let (code, has_reason) = {
-        let mut core = engine.core();
+        let mut core = driver.core();
         let code = match core.phase() {
             Phase::Ended { error, .. } => reset_code(error),
             _ => RESET_CODE,
@@ -289,10 +298,15 @@ async fn end_stream<S: TransportSend>(engine: &Engine, send: &mut S, is_broken_o
 }
 
 /// While a write is held up, deadlines are kept all the same. Resolves when the channel ended without flushing.
-fn poll_blocked(engine: &Engine, stream: u64, timer: &mut Timer, cx: &mut Context<'_>) -> Poll<()> {
+fn poll_blocked(
+    driver: &ChannelDriver,
+    stream: u64,
+    timer: &mut Timer,
+    cx: &mut Context<'_>,
+) -> Poll<()> {
     loop {
         let (give_up, deadline) = {
-            let mut core = engine.core();
+            let mut core = driver.core();
             (
                 core.writer_should_give_up(stream, cx.waker()),
                 core.next_deadline(),
@@ -304,24 +318,24 @@ fn poll_blocked(engine: &Engine, stream: u64, timer: &mut Timer, cx: &mut Contex
         if timer.poll(deadline, cx).is_pending() {
             return Poll::Pending;
         }
-        expire(engine);
+        expire(driver);
     }
 }
 
-fn expire(engine: &Engine) {
+fn expire(driver: &ChannelDriver) {
     let now = now();
-    engine.step_here(|core, effects| core.handle_timeout(now, effects));
+    driver.step_here(|core, effects| core.handle_timeout(now, effects));
 }
 
-fn lost(engine: &Engine, stream: u64, error: &TransportError) {
+fn lost(driver: &ChannelDriver, stream: u64, error: &TransportError) {
     tracing::debug!(
-        connection_id = %engine.context.connection_id,
-        peer = ?engine.context.peer(),
-        stream_id = engine.stream_id(),
+        connection_id = %driver.context.connection_id,
+        peer = ?driver.context.peer(),
+        stream_id = driver.stream_id(),
         %error,
         "a stream broke"
     );
-    engine.step_here(|core, effects| {
+    driver.step_here(|core, effects| {
         if !core.is_current(stream) {
         } else if *error == TransportError::Reset(u64::from(CLOSED_CODE)) {
             core.end(NetworkError::closed(), false, effects);
@@ -332,32 +346,32 @@ fn lost(engine: &Engine, stream: u64, error: &TransportError) {
 }
 
 async fn read<R: TransportRecv>(
-    engine: Arc<Engine>,
+    driver: Arc<ChannelDriver>,
     stream: u64,
     mut recv: R,
     mut reader: FrameReader,
 ) {
     let mut held = Partial {
-        engine: Arc::clone(&engine),
+        driver: Arc::clone(&driver),
         bytes: 0,
     };
-    let result = read_until_end(&engine, stream, &mut recv, &mut reader, &mut held).await;
+    let result = read_until_end(&driver, stream, &mut recv, &mut reader, &mut held).await;
     drop(held);
     let mut code = RESET_CODE;
     match result {
         Ok(()) => {}
-        Err(NetworkError::Transport(error)) => lost(&engine, stream, &error),
+        Err(NetworkError::Transport(error)) => lost(&driver, stream, &error),
         Err(error) => {
             code = reset_code(&error);
             tracing::debug!(
-                connection_id = %engine.context.connection_id,
-                peer = ?engine.context.peer(),
-                stream_id = engine.stream_id(),
+                connection_id = %driver.context.connection_id,
+                peer = ?driver.context.peer(),
+                stream_id = driver.stream_id(),
                 error = %Chain(&error),
                 "a stream is closed for what came on it"
             );
-            engine.context.metrics().protocol_errors.increment();
-            engine.step_here(|core, effects| {
+            driver.context.metrics().protocol_errors.increment();
+            driver.step_here(|core, effects| {
                 if core.is_current(stream) {
                     core.end(error, false, effects);
                 }
@@ -368,7 +382,7 @@ async fn read<R: TransportRecv>(
 }
 
 async fn read_until_end<R: TransportRecv>(
-    engine: &Arc<Engine>,
+    driver: &Arc<ChannelDriver>,
     stream: u64,
     recv: &mut R,
     reader: &mut FrameReader,
@@ -380,10 +394,10 @@ async fn read_until_end<R: TransportRecv>(
     let mut partial_until = None;
     loop {
         // What is in first: the accepting side begins with what followed the opening.
-        let more = take_frames(engine, reader, &mut batch);
+        let more = take_frames(driver, reader, &mut batch);
         if !batch.is_empty() {
             partial_until = None;
-            poll_fn(|cx| Poll::Ready(handle(engine, stream, &mut batch, cx))).await?;
+            poll_fn(|cx| Poll::Ready(handle(driver, stream, &mut batch, cx))).await?;
         }
         if more? {
             tokio::task::yield_now().await;
@@ -391,16 +405,16 @@ async fn read_until_end<R: TransportRecv>(
         }
         held.set(reader.buffered_bytes())?;
         if reader.is_partial() {
-            partial_until.get_or_insert_with(|| after(now(), engine.options.frame_timeout));
+            partial_until.get_or_insert_with(|| after(now(), driver.options.frame_timeout));
         }
         let more = tokio::select! {
             biased;
             more = recv.read(&mut chunks) => more?,
-            end = poll_fn(|cx| poll_end(engine, stream, &mut timer, partial_until, cx)) => return end,
+            end = poll_fn(|cx| poll_end(driver, stream, &mut timer, partial_until, cx)) => return end,
         };
         if !more {
             reader.end()?;
-            engine.step_here(|core, effects| {
+            driver.step_here(|core, effects| {
                 if core.is_current(stream) {
                     core.handle_end(effects);
                 }
@@ -412,7 +426,7 @@ async fn read_until_end<R: TransportRecv>(
             bytes += chunk.len() as u64;
             reader.push(chunk);
         }
-        engine.context.metrics().bytes_in.add(bytes);
+        driver.context.metrics().bytes_in.add(bytes);
     }
 }
 
@@ -420,7 +434,7 @@ type Received = (PacketHeader, ProtocolMessage, Metadata);
 
 /// The next frames that are complete. True if there may be more.
 fn take_frames(
-    engine: &Engine,
+    driver: &ChannelDriver,
     reader: &mut FrameReader,
     batch: &mut Vec<Received>,
 ) -> Result<bool, NetworkError> {
@@ -437,19 +451,19 @@ fn take_frames(
             None => more = false,
         }
     }
-    engine.context.metrics().packets_in.add(batch.len() as u64);
+    driver.context.metrics().packets_in.add(batch.len() as u64);
     Ok(more)
 }
 
 /// Tells the core, under one lock, and runs what it says.
 fn handle(
-    engine: &Arc<Engine>,
+    driver: &Arc<ChannelDriver>,
     stream: u64,
     batch: &mut Vec<Received>,
     cx: &mut Context<'_>,
 ) -> Result<(), NetworkError> {
     let now = now();
-    let (result, calls) = engine.step_here(|core, effects| {
+    let (result, calls) = driver.step_here(|core, effects| {
         for (header, message, metadata) in batch.drain(..) {
             if !core.is_current(stream) {
                 break;
@@ -460,30 +474,30 @@ fn handle(
     });
     let (mut ready, mut bytes) = (Vec::new(), 0);
     for call in calls {
-        let Some(answer) = engine.run(call, cx) else {
+        let Some(answer) = driver.run(call, cx) else {
             continue;
         };
         bytes += answer.bytes();
         ready.push(answer);
         // A few requests may have long answers: the next runs when it is known whether there is room for these.
         if bytes >= BATCH_BYTES {
-            engine.answer(std::mem::take(&mut ready));
+            driver.answer(std::mem::take(&mut ready));
             bytes = 0;
         }
     }
-    engine.answer(ready);
+    driver.answer(ready);
     result
 }
 
 /// Resolves when there is nothing more to read for: the channel ended, or a frame takes too long.
 fn poll_end(
-    engine: &Engine,
+    driver: &ChannelDriver,
     stream: u64,
     timer: &mut Timer,
     partial_until: Option<std::time::Instant>,
     cx: &mut Context<'_>,
 ) -> Poll<Result<(), NetworkError>> {
-    if engine.core().reader_should_stop(stream, cx.waker()) {
+    if driver.core().reader_should_stop(stream, cx.waker()) {
         return Poll::Ready(Ok(()));
     }
     timer
@@ -493,14 +507,14 @@ fn poll_end(
 
 /// Bytes of an incomplete frame, counted against the connection's limit.
 struct Partial {
-    engine: Arc<Engine>,
+    driver: Arc<ChannelDriver>,
     bytes: usize,
 }
 
 impl Partial {
     fn set(&mut self, bytes: usize) -> Result<(), NetworkError> {
         let before = std::mem::replace(&mut self.bytes, bytes);
-        if self.engine.context.exchange_partial(before, bytes) {
+        if self.driver.context.exchange_partial(before, bytes) {
             return Ok(());
         }
         self.bytes = 0;
@@ -510,7 +524,7 @@ impl Partial {
 
 impl Drop for Partial {
     fn drop(&mut self) {
-        self.engine.context.exchange_partial(self.bytes, 0);
+        self.driver.context.exchange_partial(self.bytes, 0);
     }
 }
 

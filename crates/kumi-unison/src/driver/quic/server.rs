@@ -17,9 +17,11 @@ use super::traffic::{Counted, CountingSocket, Traffic};
 use super::windows::Windows;
 use super::{ClientOptions, CloseCode, ProtocolClient, accept};
 use crate::core::EndpointBudget;
+use crate::document::LegacyHandler;
+use crate::wire::Codec;
 use crate::{
-    ChannelHandler, ChannelRegistry, ChannelSpec, ChannelStatus, ClientTls, Codec, LegacyHandler,
-    NetworkError, ServerIdentity, ServerTls,
+    ChannelHandler, ChannelRegistry, ChannelSpec, ChannelStatus, ClientTls, NetworkError,
+    ServerIdentity, ServerTls,
 };
 
 /// How many clients may be waiting to be looked at, and what their first packets may take.

@@ -9,12 +9,12 @@ use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use super::pipe::memory_stream;
-use crate::channel::{ChannelOptions, StreamOpener, UnisonChannel};
-use crate::context::ConnectionContext;
+use crate::driver::channel::{ChannelOptions, StreamOpener, UnisonChannel};
+use crate::driver::context::ConnectionContext;
+use crate::driver::registry::ChannelRegistry;
+use crate::driver::subscription::Subscription;
 use crate::error::NetworkError;
 use crate::identity::{ChannelUpdate, ServerIdentity};
-use crate::registry::ChannelRegistry;
-use crate::subscription::Subscription;
 
 /// Opens channels: what generated code asks of a client, whatever its transport.
 pub trait ChannelSource: Send + Sync {
@@ -130,7 +130,7 @@ impl MemoryClient {
             _ => options,
         };
         let channel = UnisonChannel::open(send, recv, stream_id, name, options, near)?;
-        let engine = Arc::downgrade(channel.engine());
+        let driver = Arc::downgrade(channel.driver());
         tokio::spawn(async move {
             let mut served = pin!(registry.serve_stream(far, far_send, far_recv, stream_id));
             let [near_closing, far_closing] = &closings;
@@ -140,8 +140,8 @@ impl MemoryClient {
                 () = far_closing.cancelled() => {}
             }
             // The server's side learns of it by the stream, which this resets.
-            if let Some(engine) = engine.upgrade() {
-                engine.lose_for_good();
+            if let Some(driver) = driver.upgrade() {
+                driver.lose_for_good();
             }
             served.await;
         });

@@ -8,19 +8,20 @@
 
 pub mod base64_bytes;
 mod channel;
-pub mod check;
 mod macros;
 mod service;
 mod values;
 
+/// Checks of single values, which generated code calls.
+pub use crate::validation as check;
+pub use crate::validation::{Problem, ValidationError};
 pub use channel::{EventStream, StreamItem, TypedChannel};
-pub use check::{Problem, ValidationError};
 pub use service::{Call, TypedService, answer, event_named, register};
 pub use values::{Json, Timestamp};
 
-use crate::channel::{ChannelOptions, UnisonChannel};
+use crate::driver::channel::{ChannelOptions, UnisonChannel};
+use crate::driver::memory::ChannelSource;
 use crate::error::NetworkError;
-use crate::memory::ChannelSource;
 use crate::payload::{Payload, TypedPayload};
 use crate::wire::ContentType;
 use serde::Serialize;

@@ -16,9 +16,9 @@ use futures_util::future::BoxFuture;
 
 use super::super::UnisonChannel;
 use super::super::service::{IncomingRequest, Service};
-use super::{Engine, now};
-use crate::context::RunPermit;
+use super::{ChannelDriver, now};
 use crate::core::{Charge, Core, Effects, IncomingCall, Phase, answer_message, error_message};
+use crate::driver::context::RunPermit;
 use crate::error::{NetworkError, RemoteError};
 use crate::payload::Payload;
 use crate::trace::TraceContext;
@@ -27,8 +27,8 @@ use crate::wire::Prepared;
 /// Requests that are run in one go of those that were held.
 const HELD_AT_A_TIME: usize = 32;
 
-impl Engine {
-    pub(in crate::channel) fn set_service(self: &Arc<Self>, service: Arc<dyn Service>) {
+impl ChannelDriver {
+    pub(in crate::driver::channel) fn set_service(self: &Arc<Self>, service: Arc<dyn Service>) {
         *self.service.lock().unwrap_or_else(PoisonError::into_inner) = Some(service);
         if matches!(self.lock().phase(), Phase::Ended { .. }) {
             self.forget_service();
@@ -39,7 +39,7 @@ impl Engine {
 
     /// Begins to answer a request. The handler is polled once here; if it has to wait, it becomes a task, else its
     /// answer is returned.
-    pub(in crate::channel) fn run(
+    pub(in crate::driver::channel) fn run(
         self: &Arc<Self>,
         call: IncomingCall,
         cx: &mut Context<'_>,
@@ -95,12 +95,12 @@ impl Engine {
         match future.poll_unpin(cx) {
             Poll::Ready(result) => Some(self.ready(key, result, held)),
             Poll::Pending => {
-                let engine = Arc::clone(self);
+                let driver = Arc::clone(self);
                 tokio::spawn(async move {
                     let result = future.await;
-                    let ready = engine.ready(key, result, held);
-                    if let Some(ready) = engine.try_answer(vec![ready]).pop() {
-                        engine.answer_later(ready).await;
+                    let ready = driver.ready(key, result, held);
+                    if let Some(ready) = driver.try_answer(vec![ready]).pop() {
+                        driver.answer_later(ready).await;
                     }
                 });
                 None
@@ -115,14 +115,14 @@ impl Engine {
 
     /// Runs what was held, now that no answers wait.
     fn run_held(self: &Arc<Self>) {
-        let engine = Arc::clone(self);
+        let driver = Arc::clone(self);
         let run = move |cx: &mut Context<'_>| {
             for _ in 0..HELD_AT_A_TIME {
-                let Some(call) = engine.lock().next_held() else {
+                let Some(call) = driver.lock().next_held() else {
                     return Poll::Ready(());
                 };
-                let ready = engine.run(call, cx);
-                engine.answer(ready.into_iter().collect());
+                let ready = driver.run(call, cx);
+                driver.answer(ready.into_iter().collect());
             }
             cx.waker().wake_by_ref();
             Poll::Pending
@@ -173,10 +173,10 @@ impl Engine {
     }
 
     /// Answers at once as far as there is room; for each of the others a task waits for it.
-    pub(in crate::channel) fn answer(self: &Arc<Self>, ready: Vec<Ready>) {
+    pub(in crate::driver::channel) fn answer(self: &Arc<Self>, ready: Vec<Ready>) {
         for waiting in self.try_answer(ready) {
-            let engine = Arc::clone(self);
-            tokio::spawn(async move { engine.answer_later(waiting).await });
+            let driver = Arc::clone(self);
+            tokio::spawn(async move { driver.answer_later(waiting).await });
         }
     }
 
@@ -238,7 +238,7 @@ impl Engine {
 type Answered = Result<Payload, RemoteError>;
 
 /// An answer that only has to be queued.
-pub(in crate::channel) struct Ready {
+pub(in crate::driver::channel) struct Ready {
     key: (u64, u64),
     result: Answered,
     /// The encoding of a long one, which then is all there is of it.
@@ -249,7 +249,7 @@ pub(in crate::channel) struct Ready {
 }
 
 impl Ready {
-    pub(in crate::channel) fn bytes(&self) -> usize {
+    pub(in crate::driver::channel) fn bytes(&self) -> usize {
         match (&self.prepared, &self.result) {
             (Some(prepared), _) => prepared.bulk_bytes(),
             (None, Ok(payload)) => payload.bytes.len(),

@@ -26,7 +26,7 @@ pub struct EventReceiver {
 
 impl EventReceiver {
     pub(super) fn new(handle: Arc<Handle>, method: &str) -> Self {
-        let lane = handle.engine.core().add_lane(method);
+        let lane = handle.driver.core().add_lane(method);
         Self {
             handle,
             lane,
@@ -49,7 +49,7 @@ impl EventReceiver {
         cx: &mut Context<'_>,
     ) -> Poll<Result<ProtocolMessage, NetworkError>> {
         self.handle
-            .engine
+            .driver
             .poll_event(self.lane, &mut self.waiting, cx)
     }
 }
@@ -77,7 +77,7 @@ impl Drop for EventReceiver {
     fn drop(&mut self) {
         let lane = self.lane;
         self.handle
-            .engine
+            .driver
             .step_here(|core, effects| core.remove_lane(lane, effects));
     }
 }

@@ -16,9 +16,10 @@ use super::backoff::ReconnectPolicy;
 use super::limits::{Tuning, tuning_setters};
 use super::link::{Dialer, Link};
 use super::supervisor::{self, State};
+use crate::driver::{StreamOpener, Subscription};
 use crate::{
     ChannelOptions, ChannelSource, ChannelUpdate, ClientTls, ConnectionContext, NetworkError,
-    ServerIdentity, StreamOpener, Subscription, UnisonChannel,
+    ServerIdentity, UnisonChannel,
 };
 
 /// Updates a subscriber may be behind.
