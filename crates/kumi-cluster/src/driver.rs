@@ -1,7 +1,7 @@
 //! The driver: runs the core over Unison channels, on tokio.
 //!
 //! ```text
-//!   ClusterNode ── engine task ── MembershipRuntimeShared (the core behind a lock, events outside of it)
+//!   ClusterNode ── core task ── MembershipRuntimeShared (the core behind a lock, events outside of it)
 //!        │              │
 //!        │           Carrier ── Link ── cluster.gossip  (reliable: snapshots, push-pull, what is too large)
 //!        │              │        └───── cluster.packets (datagrams: heartbeats, probes, pushes)
@@ -22,6 +22,7 @@ mod link;
 mod link_table;
 mod memory;
 mod node;
+mod parts;
 mod quic;
 mod resolve;
 mod shared;

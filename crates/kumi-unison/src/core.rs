@@ -1,7 +1,7 @@
-//! One channel's rules, without tasks, clock or socket.
+//! The state machine of one channel, without tasks, clock or socket.
 //!
-//! [`Core`] gets what happened (a request is wanted, a message came, time passed, the stream broke) and answers with
-//! bytes to write, calls to run and wakers to wake. Its user holds it in a lock, never across an await, and calls:
+//! [`Core`] is called with each event (a request to send, a message received, a deadline, a lost stream) and returns
+//! bytes to write, requests to run and wakers to wake. Its user holds it in a lock, never across an await, and calls:
 //!
 //! 1. [`Core::opener`] or [`Core::acceptor`], once;
 //! 2. `start_call`, `send_event`, `answer`, ... as the application asks, and `handle` with every message that comes;
@@ -20,11 +20,11 @@ mod events;
 mod ids;
 mod inbox;
 mod opening;
+mod outbox;
 #[cfg(test)]
 mod tests;
 mod unwritten;
 
-use std::collections::{HashSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::Waker;
@@ -36,24 +36,23 @@ use crate::error::{NetworkError, RemoteError};
 use crate::identity::SchemaId;
 use crate::payload::Payload;
 use crate::wire::{
-    Codec, ContentType, MAX_MESSAGE_SIZE, MessageType, Metadata, Outgoing, Output, PacketFlags,
-    PacketHeader, PacketType, Prepared, ProtocolMessage, WireError,
+    Codec, ContentType, MAX_MESSAGE_SIZE, MessageType, Metadata, Outgoing, PacketFlags,
+    PacketHeader, PacketType, ProtocolMessage, WireError,
 };
 
-use answers::Running;
+use answers::RequestTable;
 pub(crate) use answers::{IncomingCall, answer_message, error_message};
 pub(crate) use budget::{Budget, Charge, EndpointBudget, Share};
-use calls::Call;
+use calls::CallTable;
 pub(crate) use calls::{NewCall, Refused};
 use events::Credits;
 pub use events::EventPolicy;
 pub(crate) use events::event_message;
-use ids::IdMap;
 use inbox::Inbox;
 pub(crate) use inbox::Lane;
 pub use opening::Window;
 pub(crate) use opening::{Opening, SchemaFit, fit};
-use unwritten::Unwritten;
+use outbox::Outbox;
 
 pub(crate) use crate::wire::methods;
 
@@ -66,7 +65,7 @@ const REFUSAL_ALLOWANCE: usize = MAX_MESSAGE_SIZE + 1024 * 1024;
 /// Refusals that the writer has not taken may be this long while the connection's output is above its limit.
 const REFUSALS_OVER_BUDGET: usize = 64 * 1024;
 
-/// Ids in one CANCEL: how many calls are under way is the peer's to say, the length of a packet is not.
+/// The most ids in one CANCEL. The peer decides how many calls are in flight, and a packet has a bounded length.
 const CANCELS_PER_MESSAGE: usize = 4_096;
 
 /// What a channel is set to.
@@ -75,11 +74,11 @@ pub(crate) struct Settings {
     pub(crate) schema: Option<SchemaId>,
     /// Whether a lost stream may be replaced.
     pub(crate) persistent: bool,
-    /// What happens to our events at zero credits.
+    /// What happens to an event of this side that finds no credit.
     pub(crate) policy: EventPolicy,
-    /// Event credits we grant.
+    /// The window for events that this side grants.
     pub(crate) window: Window,
-    /// Requests of the peer we run at a time.
+    /// Requests of the peer that this side runs at a time.
     pub(crate) max_in_flight: u32,
     /// Queued bytes from which requests and events wait.
     pub(crate) output_limit_bytes: usize,
@@ -100,25 +99,25 @@ pub(crate) struct Settings {
 /// Where a channel stands.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Phase {
-    /// We asked, and the acknowledgement is not in. Requests go out already.
+    /// The opening is sent and not acknowledged. Requests are sent already.
     Opening {
         id: u64,
         until: Instant,
         resuming: bool,
     },
     Open,
-    /// The peer will send no more; what it asked is still answered.
+    /// The peer has finished its half of the stream; its requests are still answered.
     PeerDone,
     /// The stream broke under a persistent channel.
     Lost,
-    /// Nothing more will happen. If `flush`, what is queued is still written.
+    /// The channel has ended. If `flush`, queued output is still written.
     Ended {
         error: NetworkError,
         flush: bool,
     },
 }
 
-/// What is to be done after the lock is released.
+/// What the driver has to do once it has released the lock.
 #[derive(Default)]
 pub(crate) struct Effects {
     /// The writer, if it has something to do.
@@ -137,7 +136,7 @@ pub(crate) struct Effects {
     pub(crate) state: bool,
     /// It changed for the last time.
     pub(crate) ended: bool,
-    /// Counted by the caller, who has the metrics.
+    /// To be added to the metrics.
     pub(crate) counts: Counts,
 }
 
@@ -172,57 +171,35 @@ pub(crate) enum Step {
     Exit,
 }
 
-/// The rules of one channel on one side.
+/// The state of one side of a channel.
 pub(crate) struct Core {
     settings: Settings,
     name: String,
-    codec: Arc<Codec>,
     phase: Phase,
     /// Counts streams: what belongs to an earlier one is ignored.
     generation: u64,
-    output: Output,
-    /// What the output takes of the connection's budget.
-    unwritten: Unwritten,
-    /// Bytes of refusals in the output.
-    refusal_bytes: usize,
-    /// When the writer last took output.
-    last_taken: Instant,
+    outbox: Outbox,
     /// The number that the next packet of the peer must have.
     expected_sequence: u64,
     typed_allowed: Option<bool>,
     /// The peer announced its end, or its server did: no new requests.
     draining_there: bool,
-    /// We take no new requests.
+    /// This side refuses new requests.
     draining_here: bool,
 
-    calls: IdMap<Call>,
-    /// Of `calls`, those without a result.
-    waiting: usize,
-    /// Given up, but not answered yet.
-    abandoned: HashSet<u64>,
-    /// CANCELs to send. Bounded by what is in flight.
-    cancels: Vec<u64>,
-    peer_in_flight: u32,
-
-    running: IdMap<Running>,
-    /// Requests that came before there was a service, or while answers waited. Bounded by `max_in_flight`.
-    held: VecDeque<IncomingCall>,
-    has_service: bool,
-    /// Answers that found the output full, and are kept by their handlers. While there are any, requests are held: a
-    /// peer that does not read its answers gets no more of them made.
-    answers_waiting: usize,
-
+    /// Requests that this side sent.
+    calls: CallTable,
+    /// Requests of the peer.
+    requests: RequestTable,
     credits: Credits,
     inbox: Inbox,
-    /// The number of the last one who waited for an event.
+    /// The number of the last task that waited for an event.
     next_waiter: u64,
 
     /// Not later than the earliest of all deadlines.
     next_deadline: Option<Instant>,
     writer: Option<Waker>,
     reader: Option<Waker>,
-    /// Unix nanoseconds at an instant, to tell wall time from instants.
-    wall: (Instant, u64),
 }
 
 impl Core {
@@ -240,7 +217,7 @@ impl Core {
         Ok(core)
     }
 
-    /// The side that was asked. Queues the acknowledgement.
+    /// The side that accepts. Queues the acknowledgement.
     pub(crate) fn acceptor(
         settings: Settings,
         name: &str,
@@ -266,33 +243,27 @@ impl Core {
         Self {
             inbox: Inbox::new(settings.window, settings.unreliable, &settings.budget),
             credits: Credits::new(wall.0),
-            unwritten: Unwritten::new(&settings.unwritten),
-            refusal_bytes: 0,
-            last_taken: wall.0,
+            outbox: Outbox::new(
+                stream_id,
+                settings.output_limit_bytes,
+                &settings.unwritten,
+                codec,
+                wall,
+            ),
             next_waiter: 0,
             settings,
             name: name.to_owned(),
-            codec,
             phase: Phase::Open,
             generation: 0,
-            output: Output::new(stream_id),
             expected_sequence: 0,
             typed_allowed: None,
             draining_there: false,
             draining_here: false,
-            calls: IdMap::default(),
-            waiting: 0,
-            abandoned: HashSet::new(),
-            cancels: Vec::new(),
-            peer_in_flight: INITIAL_IN_FLIGHT,
-            running: IdMap::default(),
-            held: VecDeque::new(),
-            has_service: false,
-            answers_waiting: 0,
+            calls: CallTable::default(),
+            requests: RequestTable::default(),
             next_deadline: None,
             writer: None,
             reader: None,
-            wall,
         }
     }
 
@@ -358,7 +329,7 @@ impl Core {
                 self.end(NetworkError::ClosedByPeer(why), false, effects);
                 Ok(())
             }
-            // A later version may have more to say; what is not understood changes nothing.
+            // A later version may have more control messages; unknown ones are ignored.
             _ => Ok(()),
         }
     }
@@ -379,7 +350,7 @@ impl Core {
     pub(crate) fn handle_loss(&mut self, effects: &mut Effects) {
         match self.phase {
             Phase::Ended { .. } | Phase::Lost => {}
-            // The peer had ended it in order; that an answer of ours no longer arrives changes nothing about that.
+            // The peer had finished its half in order, so this is an orderly end even if an answer does not arrive.
             Phase::PeerDone => self.end(NetworkError::closed(), false, effects),
             _ if self.settings.persistent => self.lose(effects),
             _ => self.end(NetworkError::lost(true, self.settings.peer), false, effects),
@@ -403,11 +374,10 @@ impl Core {
         }
         let flush = flush && self.phase != Phase::Lost;
         if flush {
-            // Their callers are gone, and the peer's handlers should know.
-            let waiting = self.calls.iter().filter(|(_, call)| call.is_waiting());
-            self.cancels.extend(waiting.map(|(id, _)| *id));
+            // Their callers are gone: CANCEL stops the peer's handlers.
+            self.calls.cancel_waiting();
         }
-        let cancels = std::mem::take(&mut self.cancels);
+        let cancels = self.calls.take_cancels();
         self.fail_calls(&error, flush, effects);
         self.drop_backlog(effects);
         effects.ended = true;
@@ -418,7 +388,7 @@ impl Core {
         self.phase = Phase::Ended { error, flush };
         self.drop_work();
         if flush {
-            self.cancels = cancels;
+            self.calls.set_cancels(cancels);
         }
         self.wake_everyone(effects);
     }
@@ -446,10 +416,9 @@ impl Core {
         }
         self.settings.peer = peer;
         self.generation += 1;
-        self.drop_output();
-        self.output = Output::new(stream_id);
+        self.outbox.begin_stream(stream_id);
         self.expected_sequence = 0;
-        self.peer_in_flight = INITIAL_IN_FLIGHT;
+        self.calls.set_max_in_flight(INITIAL_IN_FLIGHT);
         self.draining_there = false;
         self.credits.forget_grant();
         self.writer = None;
@@ -474,16 +443,12 @@ impl Core {
         if let Phase::Ended { flush: false, .. } = self.phase {
             return Step::Reset;
         }
-        self.unwritten.written();
+        self.outbox.written();
         self.queue_controls(now);
-        if !self.output.is_empty() {
-            self.output.take(chunks);
-            self.unwritten.take();
-            self.refusal_bytes = 0;
-            self.last_taken = now;
+        if self.outbox.take(now, chunks) {
             return Step::Write;
         }
-        if self.phase == Phase::PeerDone && self.running.is_empty() {
+        if self.phase == Phase::PeerDone && self.requests.is_empty() {
             self.phase = Phase::Ended {
                 error: NetworkError::closed(),
                 flush: true,
@@ -496,15 +461,15 @@ impl Core {
         Step::Wait
     }
 
-    /// What was taken is written, and the writer will take no more.
+    /// The output that the writer took is written. Called when the writer takes no more.
     pub(crate) fn output_written(&mut self, stream: u64) {
         if self.is_current(stream) {
-            self.unwritten.written();
+            self.outbox.written();
         }
     }
 
-    /// What is left to write when the channel ended for what the peer sent, or by its policy: what is queued, because
-    /// packets are numbered, and the reason. False when there is none to tell.
+    /// The last output of a channel that ended for what the peer sent, or by its policy: what is queued, because packets are
+    /// numbered, and the reason. False if the peer gets no reason.
     pub(crate) fn take_close_reason(&mut self, now: Instant, chunks: &mut Vec<Bytes>) -> bool {
         let Phase::Ended { error, .. } = &self.phase else {
             return false;
@@ -515,22 +480,19 @@ impl Core {
         let Ok(payload) = Payload::json(&error.to_close_reason()) else {
             return false;
         };
-        let pushed = self.push(now, &closed_message(&payload.bytes));
-        self.output.take(chunks);
-        self.drop_output();
+        let pushed = self.outbox.push(now, &closed_message(&payload.bytes));
+        self.outbox.take_last(chunks);
         pushed.is_ok()
     }
 
     /// Whether the last write made room for senders that found none because the connection's output was above its limit.
     pub(crate) fn take_made_room(&mut self) -> bool {
-        self.unwritten.take_made_room()
+        self.outbox.take_made_room()
     }
 
     /// What is queued will not be written.
     pub(crate) fn drop_output(&mut self) {
-        self.output.clear();
-        self.unwritten.clear_output();
-        self.refusal_bytes = 0;
+        self.outbox.clear();
     }
 
     /// While the writer waits for the transport it is woken all the same when deadlines change or the channel ends.
@@ -574,7 +536,7 @@ impl Core {
             return;
         }
         match self.phase {
-            // A slow moment after a reconnection is no reason to give up what is to last.
+            // After a reconnection a persistent channel is not ended by one slow opening.
             Phase::Opening {
                 until,
                 resuming: true,
@@ -591,11 +553,11 @@ impl Core {
             Phase::Opening { until, .. } => Some(until),
             _ => None,
         };
-        let calls = self.calls.values().filter_map(Call::deadline);
-        let running = self.running.values().filter_map(Running::due);
+        let (calls, running) = (self.calls.next_deadline(), self.requests.next_deadline());
         // The writer is the one that runs this, and returns credit that is due next.
         let credit = self.inbox.next_credit_due(now);
-        self.next_deadline = calls.chain(running).chain(opening).chain(credit).min();
+        let all = [calls, running, opening, credit];
+        self.next_deadline = all.into_iter().flatten().min();
     }
 
     /// From now on requests of the peer are refused as draining.
@@ -603,7 +565,7 @@ impl Core {
         self.draining_here = true;
     }
 
-    /// From now on our requests fail as draining: the peer said so.
+    /// From now on requests of this side fail as draining: the peer announced its shutdown.
     pub(crate) fn drain_there(&mut self, effects: &mut Effects) {
         self.draining_there = true;
         effects.slots = true;
@@ -624,27 +586,26 @@ impl Core {
 
     /// Calls without a result, calls given up and unanswered, requests running: all zero on a channel at rest.
     pub(crate) fn load(&self) -> (usize, usize, usize) {
-        (self.calls.len(), self.abandoned.len(), self.running.len())
+        (
+            self.calls.len(),
+            self.calls.abandoned(),
+            self.requests.len(),
+        )
     }
 
     /// Bytes that wait for the writer.
     pub(crate) fn queued_bytes(&self) -> usize {
-        self.output.queued_bytes()
+        self.outbox.queued_bytes()
     }
 
     /// Whether output is short enough to add to.
     pub(crate) fn has_room(&self) -> bool {
-        self.output.queued_bytes() < self.settings.output_limit_bytes && self.unwritten.has_room()
+        self.outbox.has_room()
     }
 
     fn drop_work(&mut self) {
-        for running in self.running.values_mut() {
-            running.cancel();
-        }
-        self.running.clear();
-        self.held.clear();
-        self.abandoned.clear();
-        self.cancels.clear();
+        self.requests.clear();
+        self.calls.forget_abandoned();
     }
 
     fn wake_everyone(&mut self, effects: &mut Effects) {
@@ -664,59 +625,21 @@ impl Core {
         }
     }
 
-    fn push(&mut self, now: Instant, message: &Outgoing<'_>) -> Result<(), NetworkError> {
-        let timestamp = self.timestamp_ns(now);
-        let before = self.output.queued_bytes();
-        self.output.push(message, timestamp, &self.codec)?;
-        self.unwritten.queue(self.output.queued_bytes() - before);
-        Ok(())
-    }
-
-    /// Queues a message that was prepared, `charged` bytes of which are charged elsewhere.
-    fn push_prepared(&mut self, now: Instant, prepared: Prepared, charged: usize) {
-        let timestamp = self.timestamp_ns(now);
-        let before = self.output.queued_bytes();
-        self.output.push_prepared(prepared, timestamp);
-        let bytes = self.output.queued_bytes() - before;
-        self.unwritten.queue(bytes.saturating_sub(charged));
-    }
-
-    fn push_control(&mut self, now: Instant, method: &str, payload: &Bytes) {
-        let message = Outgoing {
-            packet_type: PacketType::Control,
-            flags: PacketFlags::NONE,
-            msg_type: MessageType::Event,
-            content_type: ContentType::Bytes,
-            id: 0,
-            method,
-            payload,
-            metadata: None,
-        };
-        // Control payloads are bounded far below a packet, so this cannot fail.
-        let pushed = self.push(now, &message);
-        debug_assert!(pushed.is_ok(), "a control message fits a packet");
-    }
-
     fn queue_controls(&mut self, now: Instant) {
-        let cancels = std::mem::take(&mut self.cancels);
+        let cancels = self.calls.take_cancels();
         for ids in cancels.chunks(CANCELS_PER_MESSAGE) {
             let ids: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
-            self.push_control(now, methods::CANCEL, &ids.into());
+            self.outbox.push_control(now, methods::CANCEL, &ids.into());
         }
         // Before the acknowledgement the peer could not use credits, and the opening has granted them already.
         if matches!(self.phase, Phase::Open) {
             if let Some(credit) = self.inbox.credit_to_return(now) {
-                self.push_control(now, methods::CREDIT, &credit);
+                self.outbox.push_control(now, methods::CREDIT, &credit);
             }
             if let Some(due) = self.inbox.next_credit_due(now) {
                 self.note_deadline(due);
             }
         }
-    }
-
-    fn timestamp_ns(&self, now: Instant) -> u64 {
-        let (base, base_ns) = self.wall;
-        base_ns + now.saturating_duration_since(base).as_nanos() as u64
     }
 
     /// Whether `deadline` is now the earliest, so that the task that keeps the time must be woken.
@@ -743,7 +666,7 @@ pub(crate) fn closed_message(payload: &Bytes) -> Outgoing<'_> {
     }
 }
 
-/// A time that may be said to be as far away as it likes.
+/// `now + wait`, with a wait that is capped so that it cannot overflow.
 pub(crate) fn after(now: Instant, wait: Duration) -> Instant {
     const FAR: Duration = Duration::from_secs(1 << 30);
     now + wait.min(FAR)

@@ -3,7 +3,7 @@
 //!
 //! `docs/design/unison.md` lists where names and arguments differ from the document.
 
+pub use crate::driver::channel::context::ChannelHandle;
 pub use crate::driver::channel::{StreamHandle, SystemStream, UnisonStream};
-pub use crate::driver::context::ChannelHandle;
 pub use crate::driver::registry::LegacyHandler;
 pub use crate::local::{StreamReceiver, StreamSender};

@@ -9,7 +9,6 @@
 //! [`ChannelRegistry`] has the channels that a server offers. Everything that needs a clock, a socket or a task is here.
 
 pub(crate) mod channel;
-pub(crate) mod context;
 pub(crate) mod memory;
 pub(crate) mod metrics;
 #[cfg(feature = "quic")]
@@ -17,13 +16,13 @@ pub(crate) mod quic;
 pub(crate) mod registry;
 pub(crate) mod subscription;
 
+pub use channel::context::{ConnectionContext, ConnectionLimits};
 pub use channel::{
     CLOSED_CODE, CallOptions, ChannelOptions, DEFAULT_DEADLINE, DEFAULT_FRAME_TIMEOUT,
     DEFAULT_MAX_IN_FLIGHT, DEFAULT_OPEN_TIMEOUT, DatagramLink, EventReceiver, IncomingRequest,
     OWN_STREAM_BYTES, RESET_CODE, Service, StreamOpener, TransportRecv, TransportSend,
     UnisonChannel,
 };
-pub use context::{ConnectionContext, ConnectionLimits};
 pub use memory::{ChannelSource, MemoryClient, MemoryRecv, MemorySend, memory_stream};
 pub use metrics::{Metrics, MetricsSnapshot};
 #[cfg(feature = "quic")]

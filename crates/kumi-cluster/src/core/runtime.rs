@@ -16,7 +16,9 @@ mod meeting;
 mod operator;
 mod outcome;
 mod receive;
+mod reports;
 mod suspects;
+mod timeouts;
 mod waking;
 mod watch;
 
@@ -37,7 +39,7 @@ use crate::core::table::{MembershipTable, Slot};
 use crate::core::time::{TimerInstant, millis};
 use crate::core::topology::{TopologyEmitter, active_members, members_hash, table_hash};
 use crate::core::transport::{Delivery, GossipOutbound, MAX_DATAGRAM_BYTES, MessageKind};
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use clock::{Clock, Health, Now};
@@ -45,7 +47,9 @@ use core::time::Duration;
 use join::Joining;
 use kumi_common::Name as NodeName;
 use meeting::Claim;
+use reports::Reports;
 use suspects::Suspects;
+use timeouts::StatusTimeouts;
 use watch::Watches;
 
 pub use outcome::{Footprint, MembershipMetrics, MembershipRuntimeOutcome};
@@ -54,8 +58,6 @@ pub use outcome::{Footprint, MembershipMetrics, MembershipRuntimeOutcome};
 const MAX_OUTBOX: usize = 16_384;
 /// The most events that wait for a poll.
 const MAX_EVENTS: usize = 65_536;
-/// The most peers whose refusal is remembered, so that it is reported once.
-const MAX_REFUSED_PEERS: usize = 256;
 /// Operators' orders are remembered for at least so long past their end: a machine that was put to sleep in between, and
 /// has the order still, does not bring it back.
 const MIN_ORDER_MEMORY: Duration = Duration::from_secs(3600);
@@ -108,15 +110,6 @@ struct Timers {
     push_pull: Option<TimerInstant>,
     join: Option<TimerInstant>,
     leave_ends: Option<TimerInstant>,
-}
-
-/// Two uids of one authority that both send messages.
-#[derive(Clone, Copy, Debug)]
-struct Conflict {
-    other: NodeUid,
-    times: u32,
-    /// When the earlier uid last sent a message.
-    heard_at: TimerInstant,
 }
 
 /// The membership of one node.
@@ -180,10 +173,8 @@ pub struct MembershipRuntime {
     book: AddressBook,
     timers: Timers,
     /// When each member that is on its way in or out takes the next step by itself.
-    timeouts: BTreeSet<(TimerInstant, Slot)>,
-    timeout_of: BTreeMap<Slot, TimerInstant>,
-    conflicts: BTreeMap<Authority, Conflict>,
-    refused_peers: BTreeSet<Authority>,
+    timeouts: StatusTimeouts,
+    reports: Reports,
     /// When anything valid last arrived from another node, on both clocks.
     heard_at: Now,
     /// Set while no message of a member has arrived since this node was suspended: messages count from this time on, in the
@@ -245,10 +236,8 @@ impl MembershipRuntime {
             named: BTreeSet::new(),
             book: AddressBook::new(config.max_address_book),
             timers: Timers::default(),
-            timeouts: BTreeSet::new(),
-            timeout_of: BTreeMap::new(),
-            conflicts: BTreeMap::new(),
-            refused_peers: BTreeSet::new(),
+            timeouts: StatusTimeouts::default(),
+            reports: Reports::default(),
             heard_at: clock.last(),
             waking: None,
             sequence: 0,
@@ -354,7 +343,7 @@ impl MembershipRuntime {
             quarantines: self.quarantine.len(),
             addresses: self.book.len(),
             named: self.named.len(),
-            reports: self.refused_peers.len() + self.conflicts.len(),
+            reports: self.reports.len(),
             pending: pending.quarantine_events.len()
                 + pending.member_events.len()
                 + pending.departures.len()
@@ -446,7 +435,7 @@ impl MembershipRuntime {
             self.timers.join,
             self.timers.leave_ends,
             self.claim.map(|claim| claim.until),
-            self.timeouts.first().map(|&(at, _)| at),
+            self.timeouts.next(),
             self.watches.deadline(),
             self.detector.next_deadline(),
             self.topology.deadline(),
@@ -541,10 +530,7 @@ impl MembershipRuntime {
                 | EnvelopeError::SenderMismatch
                 | EnvelopeError::SenderAhead
         );
-        if foreign
-            && self.refused_peers.len() < MAX_REFUSED_PEERS
-            && self.refused_peers.insert(from.clone())
-        {
+        if foreign && self.reports.refused(from) {
             self.member_event(ClusterEvent::PeerRefused {
                 authority: from.clone(),
                 reason: error,

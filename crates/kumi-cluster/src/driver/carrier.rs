@@ -40,7 +40,7 @@ const DIAL_TIMEOUT: Duration = Duration::from_secs(3);
 /// A connection that carried nothing for this long is closed.
 const UNUSED: Duration = Duration::from_secs(30);
 
-/// What a peer may have on its way to us on the reliable channel: a snapshot of a large cluster is a few MiB.
+/// The receive window of the reliable channel: a snapshot of a large cluster is a few MiB.
 const GOSSIP_WINDOW: (u32, u32) = (64, 8 * 1024 * 1024);
 
 /// Everything that links need, shared by their tasks.
@@ -56,7 +56,7 @@ pub(super) struct Carrier {
     accepted: Mutex<BTreeMap<Uuid, Arc<Link>>>,
     tasks: TaskTracker,
     clock: Clock,
-    /// The core was changed and wants a turn.
+    /// Wakes the task that runs the core, because the core was changed.
     pub(super) wake: Notify,
     stop: CancellationToken,
 }
@@ -126,7 +126,7 @@ impl Carrier {
         })
     }
 
-    /// Takes a message for a peer, or says why not.
+    /// Queues a message for a peer.
     pub(super) fn send(
         self: &Arc<Self>,
         outbound: GossipOutbound,
@@ -269,7 +269,7 @@ impl Carrier {
         link.introduce(peer.authority.clone(), peer.uid);
         self.link_table().settle(link.id(), &peer.authority);
         if let Some(other) = cluster.filter(|name| *name != self.cluster_name) {
-            // Its core refuses what we say, and reports it there; here only this tells why nothing comes back.
+            // The peer's core refuses these messages and reports that at the peer; here only this failure shows the cause.
             let reason = format!("it belongs to the cluster '{other}'");
             self.link_table().wrong(to, reason, Instant::now());
         }

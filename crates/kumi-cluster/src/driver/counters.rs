@@ -1,4 +1,4 @@
-//! What the driver counts. Nothing that it drops goes uncounted.
+//! The counters of the driver. Every message that it drops is counted.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -41,7 +41,7 @@ counters! {
     inbound_dropped,
     /// Messages that found the queue towards their peer full.
     outbound_dropped,
-    /// Datagrams that waited so long for a connection that they said nothing any more.
+    /// Datagrams that were dropped because they waited too long for a connection.
     stale_dropped,
     /// Messages to peers that could not be reached a moment ago.
     unreachable_dropped,

@@ -1,4 +1,4 @@
-//! Which lives are over: a stream that jobs can be taken back on.
+//! The stream of departures: uids that are no longer active, so that their jobs can be released.
 //!
 //! It begins with the lives that are active, and then has one [`Departure`] for each of them and for each that comes
 //! later. A watcher that is too slow gets the number of skipped events and begins again with what is active then: a life that it
@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Departures kept for the slowest watcher.
 pub const DEPARTURE_BUFFER: usize = 4096;
 
-/// What a watcher of lives gets.
+/// An item of the stream of departures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LifeNotice {

@@ -45,7 +45,7 @@ const COMPACT: &str = "c";
 const DATAGRAM_QUEUE: usize = 256;
 /// Reliable messages waiting for one peer; more are dropped, for a later comparison makes up for each.
 const RELIABLE_QUEUE: usize = 32;
-/// How old a datagram may become while it waits for a connection. A heartbeat of a while ago says nothing.
+/// How old a datagram may become while it waits for a connection. An old heartbeat proves nothing.
 const STALE: Duration = Duration::from_secs(2);
 /// How long the other side may take to introduce itself.
 pub(super) const HELLO_TIMEOUT: Duration = Duration::from_secs(3);
@@ -88,7 +88,7 @@ impl Hello {
         gossip.send_event_json(HELLO, self).await
     }
 
-    /// The peer's first word.
+    /// The peer's hello.
     pub(super) async fn receive(gossip: &UnisonChannel) -> Result<Peer, NetworkError> {
         let first = tokio::time::timeout(HELLO_TIMEOUT, gossip.recv()).await;
         let first = first.map_err(|_| NetworkError::deadline())??;

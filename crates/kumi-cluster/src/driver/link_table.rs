@@ -51,7 +51,7 @@ struct Failure {
     reason: String,
 }
 
-/// What there is on the way to a peer.
+/// The link to a peer, if there is one.
 #[derive(Debug)]
 pub(super) enum Way {
     /// A link, or one that is being made.
@@ -80,7 +80,8 @@ impl LinkTable {
         }
     }
 
-    /// Takes a link in under a name. What comes back has to be closed: it was in the way or the oldest of too many.
+    /// Inserts a link under an authority. The links that are returned have to be closed: they were replaced, or were the oldest
+    /// of too many.
     #[must_use]
     pub(super) fn insert(
         &mut self,
@@ -118,7 +119,7 @@ impl LinkTable {
         self.failures.remove(peer);
     }
 
-    /// Something was heard on this link.
+    /// Notes that a message arrived on this link.
     pub(super) fn touch(&mut self, id: u64, now: Instant) {
         if let Some(entry) = self.by_id.get_mut(&id) {
             entry.used_at = now;

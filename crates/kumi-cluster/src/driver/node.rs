@@ -1,7 +1,7 @@
 //! A node: the core, the carrier and the admin channel, from start to end.
 //!
-//! One task turns the core: it waits for messages and for the core's next deadline, whichever comes first, hands in
-//! what has arrived, publishes events and gives the carrier what is to be sent. Everything else a node runs belongs to
+//! One task runs the core: it waits for messages and for the core's next deadline, whichever comes first, passes the
+//! messages to the core, publishes events and gives the carrier what is to be sent. Everything else a node runs belongs to
 //! its carrier, which ends and joins it.
 
 use super::admin::{self, Admin};
@@ -11,6 +11,7 @@ use super::counters::{Counters, DriverMetrics};
 use super::departures::LifeWatch;
 use super::error::DriverError;
 use super::inbound::{Inbound, InboundQueue};
+use super::parts::Parts;
 use super::quic::Security;
 use super::shared::MembershipRuntimeShared;
 use super::transport::Transport;
@@ -115,7 +116,7 @@ impl NodeOptions {
         self
     }
 
-    /// What this node says about itself. Its name is added to it.
+    /// The metadata of this node. Its name is added.
     #[must_use]
     pub fn metadata(mut self, metadata: MemberMetadata) -> Self {
         self.metadata = metadata;
@@ -167,29 +168,7 @@ impl NodeOptions {
 #[derive(Debug)]
 pub struct ClusterNode {
     parts: Arc<Parts>,
-    engine: Option<JoinHandle<()>>,
-}
-
-/// What the node's tasks share.
-#[derive(Debug)]
-pub(super) struct Parts {
-    pub(super) shared: MembershipRuntimeShared,
-    pub(super) carrier: Arc<Carrier>,
-    pub(super) clock: Clock,
-    pub(super) counters: Arc<Counters>,
-    pub(super) cluster_name: String,
-    pub(super) name: NodeName,
-    pub(super) transport: Arc<Transport>,
-    authority: Authority,
-    leave_grace: Duration,
-    /// The engine has ended.
-    ended: CancellationToken,
-    /// The engine has to end.
-    pub(super) stop: CancellationToken,
-    /// The engine has panicked.
-    failed: AtomicBool,
-    #[cfg(feature = "simulation")]
-    panics: AtomicBool,
+    core_task: Option<JoinHandle<()>>,
 }
 
 impl ClusterNode {
@@ -203,7 +182,7 @@ impl ClusterNode {
     pub(super) async fn start_with<F>(
         options: NodeOptions,
         transport: Transport,
-        engine: impl FnOnce(Arc<Parts>, LinkTransport) -> F,
+        run: impl FnOnce(Arc<Parts>, LinkTransport) -> F,
     ) -> Result<Self, DriverError>
     where
         F: Future<Output = ()> + Send + 'static,
@@ -270,10 +249,10 @@ impl ClusterNode {
             first: None,
         };
         let ending = Ending(parts.clone());
-        let engine = engine(parts.clone(), gossip);
-        let engine = tokio::spawn(async move {
+        let running = run(parts.clone(), gossip);
+        let core_task = tokio::spawn(async move {
             let _ending = ending;
-            engine.await;
+            running.await;
         });
         let has_names = |seed: &Authority| seed.as_str().parse::<SocketAddr>().is_err();
         let knows_itself = seeds.is_empty() || seeds.contains(&parts.authority);
@@ -289,7 +268,7 @@ impl ClusterNode {
         );
         Ok(Self {
             parts,
-            engine: Some(engine),
+            core_task: Some(core_task),
         })
     }
 
@@ -407,14 +386,14 @@ impl ClusterNode {
         self.parts.failed.load(Ordering::Acquire)
     }
 
-    /// Makes the node's engine panic at its next turn, to test what a program does about it.
+    /// Makes the task that runs the core panic at its next turn, to test what a program does about it.
     #[cfg(feature = "simulation")]
-    pub fn panic_engine(&self) {
+    pub fn panic_core_task(&self) {
         self.parts.panics.store(true, Ordering::Release);
         self.parts.carrier.wake.notify_one();
     }
 
-    /// Tells the others that this node goes, gives them the configured grace to hear it, and stops. Cancelled half-way,
+    /// Leaves the cluster: gossips Leaving for the configured grace, and stops. Cancelled half-way,
     /// the node goes on leaving and is stopped by its drop.
     pub async fn leave(self) -> Result<(), DriverError> {
         let asked = self.parts.leave();
@@ -431,12 +410,12 @@ impl ClusterNode {
         }
     }
 
-    /// Stops without a word, and waits until nothing of the node runs any more.
+    /// Stops without leaving, as a crash would, and waits until all tasks of the node have ended.
     pub async fn shutdown(mut self) {
         self.parts.stop.cancel();
-        if let Some(engine) = self.engine.take() {
+        if let Some(core_task) = self.core_task.take() {
             // A panic in there has been reported by tokio; the rest still has to end.
-            let _ = engine.await;
+            let _ = core_task.await;
         }
         self.parts.shared.close();
         self.parts.carrier.shut().await;
@@ -447,62 +426,13 @@ impl ClusterNode {
 impl Drop for ClusterNode {
     fn drop(&mut self) {
         self.parts.stop.cancel();
-        if self.engine.is_some() {
+        if self.core_task.is_some() {
             self.parts.transport.close_now(&self.parts.authority);
         }
     }
 }
 
-impl Parts {
-    pub(super) fn name_and_life(&self) -> NameAndLife {
-        self.name.with_life(self.shared.identity().uid)
-    }
-
-    pub(super) fn quarantine(
-        &self,
-        authority: &Authority,
-        reason: &str,
-        ttl: Duration,
-    ) -> Result<(), MembershipError> {
-        let now = self.clock.now();
-        let done = self
-            .shared
-            .with(|runtime| runtime.quarantine(authority, reason, ttl, now));
-        self.carrier.wake.notify_one();
-        done
-    }
-
-    pub(super) fn release(&self, authority: &Authority) -> Result<(), MembershipError> {
-        let now = self.clock.now();
-        let done = self.shared.with(|runtime| runtime.release(authority, now));
-        self.carrier.wake.notify_one();
-        done
-    }
-
-    pub(super) fn set_metadata(&self, metadata: MemberMetadata) -> Result<(), MembershipError> {
-        let metadata = metadata.with_name(&self.name)?;
-        let now = self.clock.now();
-        let done = self
-            .shared
-            .with(|runtime| runtime.set_metadata(metadata, now));
-        self.carrier.wake.notify_one();
-        done
-    }
-
-    pub(super) fn leave(&self) -> Result<(), MembershipError> {
-        if self.shared.state() == MembershipRuntimeState::Client {
-            // An observer is known to no other node.
-            self.stop.cancel();
-            return Ok(());
-        }
-        let now = self.clock.now();
-        let done = self.shared.with(|runtime| runtime.leave(now));
-        self.carrier.wake.notify_one();
-        done
-    }
-}
-
-/// Marks the engine as ended, however it ended. Without it, after a panic, the port would go on answering from a core
+/// Marks the task that runs the core as ended, however it ended. Without it, after a panic, the port would go on answering from a core
 /// that is not polled any more.
 struct Ending(Arc<Parts>);
 

@@ -29,7 +29,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long a connection may be silent, and how often it is asked. A path that was cut for longer is dialled anew.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 const KEEP_ALIVE: Duration = Duration::from_secs(3);
-/// How long peers may take to hear that this node ends.
+/// How long peers may take to receive the close of their connections.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(1);
 
 /// Which peers a node accepts, and which certificate it shows: the same for both directions.
@@ -225,7 +225,7 @@ impl QuicListener {
         handle.as_ref().map(ServerHandle::traffic)
     }
 
-    /// Tells peers that this node ends, and waits for them, but not for long.
+    /// Closes all connections, and waits a bounded time until peers have received that.
     pub(super) async fn shut(&self) {
         let handle = self.handle.write().await.take();
         if let Some(handle) = handle {
@@ -252,7 +252,7 @@ impl core::fmt::Debug for QuicListener {
 pub(super) struct QuicConnection(ProtocolClient);
 
 impl QuicConnection {
-    /// Connects to `host:port` from a socket of its own, for who listens nowhere.
+    /// Connects to `host:port` from a socket of its own, for a client that does not listen.
     pub(super) async fn open(node: &str, security: &Security) -> Result<Self, NetworkError> {
         let client = security.client.clone();
         let connecting = ProtocolClient::connect_with(node, client, client_options());

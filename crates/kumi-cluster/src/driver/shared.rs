@@ -62,7 +62,7 @@ struct Inner {
     events: Option<broadcast::Sender<ClusterEvent>>,
 }
 
-/// What one turn of the core asks to be sent, and when it wants the next one.
+/// The result of one turn of the core: what to send, and when the next turn is due.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Turn {
@@ -221,7 +221,7 @@ impl MembershipRuntimeShared {
 }
 
 impl Inner {
-    /// Takes note of who came and went. Sending does not wait, so it is done under the lock: a watcher that begins finds
+    /// Updates the active uids and queues departures. Sending does not wait, so it is done under the lock: a watcher that begins finds
     /// each life either in the set or among what it is sent.
     fn note_lives(&mut self, outcome: &MembershipRuntimeOutcome) {
         for event in &outcome.member_events {

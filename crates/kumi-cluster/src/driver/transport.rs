@@ -285,7 +285,7 @@ impl Transport {
     }
 }
 
-/// Why a connection to oneself is none.
+/// The error of a connection to this node itself.
 pub(super) fn leads_back() -> NetworkError {
     NetworkError::Connect("the address leads back to this node".into())
 }

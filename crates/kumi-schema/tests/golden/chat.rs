@@ -681,9 +681,9 @@ pub enum RoomsResponse {
 #[allow(dead_code, unreachable_pub)]
 pub struct ChatConnection {
     /// Channel `rooms`.
-    pub rooms: ::kumi_unison::ServiceChannel<
-        ::kumi_unison::RequestChannel<RoomsRequest, RoomsResponse>,
-        ::kumi_unison::BidirectionalChannel<Typing, Posted>,
+    pub rooms: ::kumi_unison::local::ServiceChannel<
+        ::kumi_unison::local::RequestChannel<RoomsRequest, RoomsResponse>,
+        ::kumi_unison::local::BidirectionalChannel<Typing, Posted>,
     >,
 }
 
@@ -694,9 +694,9 @@ pub struct ChatConnection {
 #[allow(dead_code, unreachable_pub)]
 pub struct ChatServerConnection {
     /// Channel `rooms`.
-    pub rooms: ::kumi_unison::ServiceChannel<
-        ::kumi_unison::RespondChannel<RoomsRequest, RoomsResponse>,
-        ::kumi_unison::BidirectionalChannel<Posted, Typing>,
+    pub rooms: ::kumi_unison::local::ServiceChannel<
+        ::kumi_unison::local::RespondChannel<RoomsRequest, RoomsResponse>,
+        ::kumi_unison::local::BidirectionalChannel<Posted, Typing>,
     >,
 }
 
@@ -704,19 +704,19 @@ pub struct ChatServerConnection {
 impl ChatConnection {
     /// Both ends of a connection. Each channel holds up to `capacity` messages each way; a full one makes its sender wait.
     pub fn pair(capacity: usize) -> (Self, ChatServerConnection) {
-        let (requests, answers) = <::kumi_unison::RequestChannel<
+        let (requests, answers) = <::kumi_unison::local::RequestChannel<
             RoomsRequest,
             RoomsResponse,
         >>::pair(capacity);
-        let (near, far) = <::kumi_unison::BidirectionalChannel<
+        let (near, far) = <::kumi_unison::local::BidirectionalChannel<
             Typing,
             Posted,
         >>::pair(capacity);
-        let rooms_client = ::kumi_unison::ServiceChannel {
+        let rooms_client = ::kumi_unison::local::ServiceChannel {
             requests,
             events: near,
         };
-        let rooms_server = ::kumi_unison::ServiceChannel {
+        let rooms_server = ::kumi_unison::local::ServiceChannel {
             requests: answers,
             events: far,
         };

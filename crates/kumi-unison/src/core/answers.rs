@@ -1,11 +1,13 @@
-//! The requests we answer: each runs at most once, counts until it is answered, and is answered once.
+//! Requests of the peer: each runs at most once, counts as in flight until it is answered, and is answered once.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
-use super::{Charge, Core, Effects, Phase, REFUSAL_ALLOWANCE, REFUSALS_OVER_BUDGET, methods};
+use super::ids::IdMap;
+use super::{Charge, Core, Effects, Phase, methods};
 use crate::error::{NetworkError, RemoteError};
 use crate::payload::Payload;
 use crate::trace::TraceContext;
@@ -36,7 +38,7 @@ pub(crate) struct IncomingCall {
 
 /// A request that came and is not answered.
 #[derive(Debug, Default)]
-pub(super) struct Running {
+struct Running {
     /// Made when a handler asks for it, because most never do.
     token: Option<CancellationToken>,
     cancelled: bool,
@@ -44,7 +46,7 @@ pub(super) struct Running {
 }
 
 impl Running {
-    pub(super) fn cancel(&mut self) {
+    fn cancel(&mut self) {
         self.cancelled = true;
         if let Some(token) = &self.token {
             token.cancel();
@@ -52,51 +54,137 @@ impl Running {
     }
 
     /// When its token fires by itself, if it has not.
-    pub(super) fn due(&self) -> Option<Instant> {
+    fn due(&self) -> Option<Instant> {
         if self.cancelled { None } else { self.deadline }
+    }
+}
+
+/// The requests of the peer that are not answered.
+#[derive(Default)]
+pub(super) struct RequestTable {
+    running: IdMap<Running>,
+    /// Requests that came before there was a service, or while answers waited. Bounded by `max_in_flight`.
+    held: VecDeque<IncomingCall>,
+    has_service: bool,
+    /// Answers that found the output full, and are kept by their handlers. While there are any, requests are held: a
+    /// peer that does not read its answers gets no more of them made.
+    answers_waiting: usize,
+}
+
+impl RequestTable {
+    /// Whether requests run as they come.
+    fn runs_requests(&self) -> bool {
+        self.has_service && self.answers_waiting == 0
+    }
+
+    fn contains(&self, id: u64) -> bool {
+        self.running.contains_key(&id)
+    }
+
+    fn admit(&mut self, id: u64, deadline: Option<Instant>) {
+        let running = Running {
+            deadline,
+            ..Running::default()
+        };
+        self.running.insert(id, running);
+    }
+
+    /// Whether the request was not answered yet; from now on it counts as answered.
+    fn remove(&mut self, id: u64) -> bool {
+        self.running.remove(&id).is_some()
+    }
+
+    /// Fires the token of a request; whether it is not answered yet.
+    fn cancel(&mut self, id: u64) -> bool {
+        let running = self.running.get_mut(&id);
+        running.map(Running::cancel).is_some()
+    }
+
+    /// The requests whose deadline has passed and whose tokens have not fired.
+    fn expired(&self, now: Instant) -> Vec<u64> {
+        let due = |running: &Running| running.due().is_some_and(|deadline| deadline <= now);
+        let expired = self.running.iter().filter(|(_, running)| due(running));
+        expired.map(|(id, _)| *id).collect()
+    }
+
+    /// Removes a request that no handler has seen; whether there was one.
+    fn remove_held(&mut self, id: u64) -> bool {
+        let before = self.held.len();
+        self.held.retain(|call| call.id != id);
+        let was_held = self.held.len() < before;
+        if was_held {
+            self.running.remove(&id);
+        }
+        was_held
+    }
+
+    /// Cancels and forgets all requests.
+    pub(super) fn clear(&mut self) {
+        self.running.values_mut().for_each(Running::cancel);
+        self.running.clear();
+        self.held.clear();
+    }
+
+    /// The earliest deadline of a request whose token has not fired.
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.running.values().filter_map(Running::due).min()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.running.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.running.is_empty()
+    }
+
+    #[cfg(test)]
+    pub(super) fn serve(&mut self, has_service: bool) {
+        self.has_service = has_service;
+    }
+
+    #[cfg(test)]
+    pub(super) fn take_held(&mut self) -> VecDeque<IncomingCall> {
+        std::mem::take(&mut self.held)
     }
 }
 
 impl Core {
     /// Whether there is a service: if not, requests are held.
     pub(crate) fn set_has_service(&mut self, effects: &mut Effects) {
-        self.has_service = true;
-        effects.run.extend(self.held.drain(..));
+        self.requests.has_service = true;
+        effects.run.extend(self.requests.held.drain(..));
     }
 
     /// Takes back a request that was to run, if answers wait meanwhile.
     pub(crate) fn hold(&mut self, call: IncomingCall) -> Option<IncomingCall> {
-        if self.answers_waiting == 0 {
+        if self.requests.answers_waiting == 0 {
             return Some(call);
         }
-        if call.generation == self.generation && self.running.contains_key(&call.id) {
-            self.held.push_back(call);
+        if call.generation == self.generation && self.requests.contains(call.id) {
+            self.requests.held.push_back(call);
         }
         None
     }
 
     /// The next request that was held and may run now.
     pub(crate) fn next_held(&mut self) -> Option<IncomingCall> {
-        if self.runs_requests() {
-            self.held.pop_front()
+        if self.requests.runs_requests() {
+            self.requests.held.pop_front()
         } else {
             None
         }
     }
 
-    /// Whether requests run as they come.
-    fn runs_requests(&self) -> bool {
-        self.has_service && self.answers_waiting == 0
-    }
-
     /// One more answer waits for room, or one less. True when requests that were held may run.
     pub(crate) fn count_waiting(&mut self, begun: usize, ended: usize) -> bool {
-        self.answers_waiting = (self.answers_waiting + begun).saturating_sub(ended);
-        ended > 0 && self.runs_requests() && !self.held.is_empty()
+        let requests = &mut self.requests;
+        requests.answers_waiting = (requests.answers_waiting + begun).saturating_sub(ended);
+        ended > 0 && requests.runs_requests() && !requests.held.is_empty()
     }
 
     pub(crate) fn answers_waiting(&self) -> usize {
-        self.answers_waiting
+        self.requests.answers_waiting
     }
 
     pub(super) fn handle_request(
@@ -107,9 +195,9 @@ impl Core {
         effects: &mut Effects,
     ) -> Result<(), NetworkError> {
         let id = message.id;
-        let is_charged = !self.runs_requests() || message.payload.len() >= CHARGED_PAYLOAD;
+        let is_charged = !self.requests.runs_requests() || message.payload.len() >= CHARGED_PAYLOAD;
         let mut charge = None;
-        let refusal = if self.running.contains_key(&id) {
+        let refusal = if self.requests.contains(id) {
             return Err(NetworkError::Violation(
                 "a request id that is in use".to_owned(),
             ));
@@ -117,7 +205,7 @@ impl Core {
             NetworkError::Unreliable
         } else if self.draining_here {
             NetworkError::draining()
-        } else if self.running.len() >= self.settings.max_in_flight as usize {
+        } else if self.requests.len() >= self.settings.max_in_flight as usize {
             NetworkError::Busy
         } else if message.content_type == ContentType::Typed && self.typed_allowed == Some(false) {
             NetworkError::TypedRefused
@@ -129,13 +217,7 @@ impl Core {
             let deadline = metadata
                 .deadline_ms
                 .map(|ms| now + Duration::from_millis(u64::from(ms)));
-            self.running.insert(
-                id,
-                Running {
-                    deadline,
-                    ..Running::default()
-                },
-            );
+            self.requests.admit(id, deadline);
             // The timer is the writer's, and an incoming request does not wake it otherwise.
             if deadline.is_some_and(|deadline| self.note_deadline(deadline)) {
                 self.kick(effects);
@@ -158,10 +240,10 @@ impl Core {
                 trace: metadata.trace,
                 charge,
             };
-            if self.runs_requests() {
+            if self.requests.runs_requests() {
                 effects.run.push(call);
             } else {
-                self.held.push_back(call);
+                self.requests.held.push_back(call);
             }
             return Ok(());
         };
@@ -184,16 +266,7 @@ impl Core {
         error: &NetworkError,
         effects: &mut Effects,
     ) -> Result<(), NetworkError> {
-        let before = self.output.queued_bytes();
-        let is_full = before > self.settings.output_limit_bytes + REFUSAL_ALLOWANCE;
-        let is_over = self.refusal_bytes > REFUSALS_OVER_BUDGET && self.unwritten.is_over();
-        if is_full || is_over {
-            return Err(NetworkError::Violation(
-                "the peer asks and does not read".to_owned(),
-            ));
-        }
-        self.push_error(now, id, methods::ERROR, &error.to_remote())?;
-        self.refusal_bytes += self.output.queued_bytes() - before;
+        self.outbox.push_refusal(now, id, error)?;
         self.kick(effects);
         Ok(())
     }
@@ -201,7 +274,7 @@ impl Core {
     /// The token of a request that runs. One that is no longer known counts as cancelled.
     pub(crate) fn token(&mut self, generation: u64, id: u64) -> CancellationToken {
         let running = if generation == self.generation {
-            self.running.get_mut(&id)
+            self.requests.running.get_mut(&id)
         } else {
             None
         };
@@ -220,7 +293,7 @@ impl Core {
         token
     }
 
-    /// Answers a request, unless it is no longer wanted. `prepared` is the encoding of a long answer.
+    /// Queues the response to a request, unless the request was cancelled or its stream is gone. `prepared` is the encoding of a long answer.
     pub(crate) fn answer(
         &mut self,
         now: Instant,
@@ -229,23 +302,23 @@ impl Core {
         prepared: Option<Prepared>,
         effects: &mut Effects,
     ) {
-        if generation != self.generation || self.running.remove(&id).is_none() {
+        if generation != self.generation || !self.requests.remove(id) {
             return;
         }
         let pushed = match (result, prepared) {
             (_, Some(prepared)) => {
                 // Its bulk is charged to the connection's answers until the peer has it.
                 let charged = prepared.bulk_bytes();
-                self.push_prepared(now, prepared, charged);
+                self.outbox.push_prepared(now, prepared, charged);
                 Ok(())
             }
-            (Ok(payload), None) => self.push(now, &answer_message(id, payload)),
-            (Err(error), None) => self.push_error(now, id, "", error),
+            (Ok(payload), None) => self.outbox.push(now, &answer_message(id, payload)),
+            (Err(error), None) => self.outbox.push_error(now, id, "", error),
         };
         if let Err(error) = pushed {
             // The caller gets a reply in any case: an answer that does not fit becomes an error that does.
             let short = RemoteError::answer_too_large(error);
-            let pushed = self.push_error(now, id, "", &short);
+            let pushed = self.outbox.push_error(now, id, "", &short);
             debug_assert!(pushed.is_ok(), "a short error fits a packet");
         }
         self.kick(effects);
@@ -259,7 +332,7 @@ impl Core {
         error: &NetworkError,
         effects: &mut Effects,
     ) {
-        if generation == self.generation && self.running.remove(&id).is_some() {
+        if generation == self.generation && self.requests.remove(id) {
             effects.counts.refused += 1;
             if let Err(error) = self.refuse(now, id, error, effects) {
                 self.end(error, false, effects);
@@ -282,8 +355,7 @@ impl Core {
         for id in ids {
             let id = u64::from_le_bytes(*id);
             // One that was answered meanwhile is no longer known, and that is fine.
-            if let Some(running) = self.running.get_mut(&id) {
-                running.cancel();
+            if self.requests.cancel(id) {
                 effects.counts.cancels_received += 1;
                 self.drop_held(now, id, &NetworkError::Cancelled, effects)?;
             }
@@ -295,17 +367,8 @@ impl Core {
         if matches!(self.phase, Phase::Ended { .. } | Phase::Lost) {
             return;
         }
-        let due = |running: &Running| running.due().is_some_and(|deadline| deadline <= now);
-        let expired: Vec<u64> = self
-            .running
-            .iter()
-            .filter(|(_, running)| due(running))
-            .map(|(id, _)| *id)
-            .collect();
-        for id in expired {
-            if let Some(running) = self.running.get_mut(&id) {
-                running.cancel();
-            }
+        for id in self.requests.expired(now) {
+            self.requests.cancel(id);
             if let Err(error) = self.drop_held(now, id, &NetworkError::deadline(), effects) {
                 self.end(error, false, effects);
                 return;
@@ -321,24 +384,10 @@ impl Core {
         error: &NetworkError,
         effects: &mut Effects,
     ) -> Result<(), NetworkError> {
-        let before = self.held.len();
-        self.held.retain(|call| call.id != id);
-        if self.held.len() == before {
+        if !self.requests.remove_held(id) {
             return Ok(());
         }
-        self.running.remove(&id);
         self.refuse(now, id, error, effects)
-    }
-
-    fn push_error(
-        &mut self,
-        now: Instant,
-        id: u64,
-        method: &str,
-        error: &RemoteError,
-    ) -> Result<(), NetworkError> {
-        let payload = Payload::json(error)?;
-        self.push(now, &error_message(id, method, &payload))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The events we send, and the credit they cost.
+//! Events of this side, and the credit they cost (flow control).
 //!
 //! An event costs one event credit and its payload's length in byte credits, but never more than half the window: so
 //! the largest event passes sooner or later through any window, and at most two such are on the way.
@@ -8,7 +8,8 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
-use super::{Core, Effects, Phase, Refused, Unwritten, Window};
+use super::unwritten::Unwritten;
+use super::{Core, Effects, Phase, Refused, Window};
 use crate::error::NetworkError;
 use crate::payload::Payload;
 use crate::wire::{ContentType, MessageType, Outgoing, PacketFlags, PacketType, Prepared};
@@ -27,7 +28,7 @@ pub enum EventPolicy {
     Close,
 }
 
-/// What the peer lets us send.
+/// The credit that the peer has granted.
 pub(super) struct Credits {
     /// The peer's window; none before the peer granted one.
     window: Option<Window>,
@@ -99,8 +100,8 @@ impl Credits {
         cost.is_some()
     }
 
-    /// Keeps an event, and drops the oldest as far as the window demands, the peer's or ours, whichever is smaller: a
-    /// peer may grant what it likes, but the memory is ours. While the connection's output is above its limit, only the
+    /// Keeps an event, and drops the oldest as far as the window demands, the peer's or this side's, whichever is smaller: the
+    /// peer may grant any window, but the events are held in this side's memory. While the connection's output is above its limit, only the
     /// newest is kept. Returns how many were dropped.
     fn keep(&mut self, kept: Kept, ours: Window, unwritten: &mut Unwritten) -> u64 {
         let theirs = self.window.unwrap_or(ours);
@@ -163,8 +164,8 @@ impl Core {
         let ready = !lost && self.credits.backlog.is_empty() && self.has_room();
         if ready && self.credits.take(payload.bytes.len()) {
             match prepared.take() {
-                Some(prepared) => self.push_prepared(now, prepared, 0),
-                None => self.push(now, &message)?,
+                Some(prepared) => self.outbox.push_prepared(now, prepared, 0),
+                None => self.outbox.push(now, &message)?,
             }
             effects.counts.events_sent += 1;
             self.kick(effects);
@@ -186,7 +187,7 @@ impl Core {
                     event,
                 };
                 let window = self.settings.window;
-                let dropped = self.credits.keep(kept, window, &mut self.unwritten);
+                let dropped = self.credits.keep(kept, window, self.outbox.unwritten());
                 effects.counts.events_dropped += dropped;
                 Ok(())
             }
@@ -242,14 +243,14 @@ impl Core {
             if !self.credits.take(len) {
                 return;
             }
-            let Some(kept) = self.credits.pop_kept(&mut self.unwritten) else {
+            let Some(kept) = self.credits.pop_kept(self.outbox.unwritten()) else {
                 return;
             };
             match kept.event {
-                KeptEvent::Long(prepared) => self.push_prepared(now, prepared, 0),
+                KeptEvent::Long(prepared) => self.outbox.push_prepared(now, prepared, 0),
                 KeptEvent::Short(method, payload) => {
                     // It was checked before it was kept, so it fits.
-                    let pushed = self.push(now, &event_message(&method, &payload));
+                    let pushed = self.outbox.push(now, &event_message(&method, &payload));
                     debug_assert!(pushed.is_ok(), "a kept event fits a packet");
                 }
             }
@@ -260,7 +261,7 @@ impl Core {
 
     /// Kept events that will never find credit are losses like the others.
     pub(super) fn drop_backlog(&mut self, effects: &mut Effects) {
-        while self.credits.pop_kept(&mut self.unwritten).is_some() {
+        while self.credits.pop_kept(self.outbox.unwritten()).is_some() {
             effects.counts.events_dropped += 1;
         }
     }
@@ -276,7 +277,7 @@ impl Core {
         Some(if self.has_room() {
             last_credit
         } else {
-            last_credit.max(self.last_taken)
+            last_credit.max(self.outbox.last_taken())
         })
     }
 

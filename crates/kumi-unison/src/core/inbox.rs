@@ -110,7 +110,7 @@ pub(super) struct Inbox {
     rest: Queue,
     named: Vec<Named>,
     next_lane: u64,
-    /// Events for which there is no named lane are thrown away.
+    /// Events without a named lane are discarded.
     discard_rest: bool,
     /// The rest was asked for, so none of it is dropped.
     rest_is_read: bool,
@@ -468,7 +468,7 @@ impl Core {
         }
     }
 
-    /// From now on events without a lane of their own are thrown away, and those that wait too.
+    /// From now on events without a named lane are discarded, those that wait included.
     pub(crate) fn discard_rest(&mut self, effects: &mut Effects) {
         self.inbox.discard_rest = true;
         let events = self.inbox.rest.take_events();

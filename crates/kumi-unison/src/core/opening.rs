@@ -84,7 +84,7 @@ fn nothing() -> Window {
     }
 }
 
-/// Nothing, said explicitly, is what is meant by leaving it out.
+/// An explicit `null` means the default, as a missing field does.
 fn or_default<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Window, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
@@ -152,7 +152,7 @@ impl Core {
             payload: &payload.bytes,
             metadata: None,
         };
-        self.push(now, &message)?;
+        self.outbox.push(now, &message)?;
         let until = super::after(now, self.settings.open_timeout);
         self.phase = Phase::Opening {
             id,
@@ -172,7 +172,7 @@ impl Core {
     ) -> Result<(), NetworkError> {
         let schema_fit = fit(self.settings.schema.as_ref(), opening.schema.as_ref());
         self.typed_allowed = Some(schema_fit == SchemaFit::Same);
-        self.peer_in_flight = opening.in_flight;
+        self.calls.set_max_in_flight(opening.in_flight);
         self.credits.grant(now, opening.window, opening.held);
         self.inbox.begin_stream();
         let ack = Ack {
@@ -191,7 +191,7 @@ impl Core {
             payload: &payload.bytes,
             metadata: None,
         };
-        self.push(now, &message)
+        self.outbox.push(now, &message)
     }
 
     pub(super) fn handle_acknowledgement(
@@ -229,7 +229,7 @@ impl Core {
         }
         let ack: Ack = payload.to_json()?;
         self.typed_allowed = Some(ack.typed);
-        self.peer_in_flight = ack.in_flight.max(1);
+        self.calls.set_max_in_flight(ack.in_flight.max(1));
         self.credits.grant(now, ack.window, nothing());
         self.phase = Phase::Open;
         effects.state = true;

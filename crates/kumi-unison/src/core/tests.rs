@@ -408,7 +408,7 @@ fn calls_given_up_make_no_room_for_more() {
 #[test]
 fn requests_are_held_until_there_is_a_service() {
     let mut lab = Lab::open();
-    lab.far.core.has_service = false;
+    lab.far.core.requests.serve(false);
     for (id, seconds) in [(2, 9), (3, 9), (4, 1)] {
         lab.near.call(lab.now, id, seconds).unwrap();
     }
@@ -576,7 +576,7 @@ fn a_peer_that_asks_and_does_not_read_is_cut_off() {
         .find(|_| inject(&mut lab.far, now, PacketType::Data, &request).is_err())
         .expect("sooner or later");
     assert!(cut_off > 10_000);
-    assert!(lab.far.core.output.queued_bytes() < 2 * REFUSAL_ALLOWANCE);
+    assert!(lab.far.core.outbox.queued_bytes() < 2 * REFUSAL_ALLOWANCE);
 }
 
 #[test]
@@ -661,7 +661,7 @@ fn random_histories_end_every_call_once() {
         }
         assert_eq!(ended + dropped, started, "seed {seed}");
         assert_eq!(lab.near.core.calls.len(), 0, "seed {seed}");
-        assert_eq!(lab.near.core.waiting, 0, "seed {seed}");
+        assert_eq!(lab.near.core.calls.waiting(), 0, "seed {seed}");
     }
 }
 

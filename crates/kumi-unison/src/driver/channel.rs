@@ -4,6 +4,7 @@
 //! between it and whatever implements [`TransportSend`] and [`TransportRecv`].
 
 mod accept;
+pub(crate) mod context;
 mod driver;
 mod events;
 mod options;
@@ -26,7 +27,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::core::{Lane, Phase, after};
-use crate::driver::context::{ChannelHandle, ConnectionContext, SHORT_MESSAGE};
+use crate::driver::channel::context::{ChannelHandle, ConnectionContext, SHORT_MESSAGE};
 use crate::error::NetworkError;
 use crate::payload::{Payload, TypedPayload};
 use crate::trace::TraceContext;

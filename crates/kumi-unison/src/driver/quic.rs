@@ -18,6 +18,7 @@ mod control;
 mod handshakes;
 mod limits;
 mod link;
+mod listener;
 mod reset;
 mod server;
 mod supervisor;

@@ -14,12 +14,12 @@ use serde_json::Value;
 use tokio::sync::broadcast;
 
 use crate::core::{Charge, EventPolicy, SchemaFit, fit, methods};
+use crate::driver::channel::context::ConnectionContext;
 use crate::driver::channel::{
     Accepted, CLOSED_CODE, ChannelDriver, ChannelOptions, First, RESET_CODE, Service, Spoiled,
     TransportRecv, TransportSend, UnisonChannel, answer_framed, answer_unframed, first_message,
     refuse, reset_code, say_why,
 };
-use crate::driver::context::ConnectionContext;
 use crate::driver::subscription::Subscription;
 use crate::error::{NetworkError, RemoteError};
 use crate::identity::{

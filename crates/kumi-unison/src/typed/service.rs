@@ -2,8 +2,8 @@
 
 use super::channel::read;
 use super::{Message, decode, encode};
+use crate::driver::channel::context::ConnectionContext;
 use crate::driver::channel::{IncomingRequest, UnisonChannel};
-use crate::driver::context::ConnectionContext;
 use crate::driver::registry::{ChannelRegistry, ChannelSpec};
 use crate::error::{NetworkError, RemoteError};
 use crate::payload::Payload;

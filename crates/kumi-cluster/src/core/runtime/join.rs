@@ -601,16 +601,14 @@ impl MembershipRuntime {
         }
         for (slot, authority) in self.table.forget_active() {
             self.engine.forget(&Subject::Member(slot));
-            if let Some(at) = self.timeout_of.remove(&slot) {
-                self.timeouts.remove(&(at, slot));
-            }
+            self.timeouts.clear(slot);
             if authority != self.own.identity.authority {
                 self.book.insert(authority, None);
             }
         }
         self.detector = PhiFailureDetector::new(self.config.phi());
         self.watches.clear();
-        self.conflicts.clear();
+        self.reports.clear_conflicts();
     }
 
     /// A uid above every one this node ever had, and above `floor`.

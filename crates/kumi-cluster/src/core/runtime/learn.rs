@@ -345,9 +345,7 @@ impl MembershipRuntime {
 
     /// When the status of a member changes by the passing of time alone.
     fn schedule(&mut self, slot: Slot, status: NodeStatus, now: Now) {
-        if let Some(at) = self.timeout_of.remove(&slot) {
-            self.timeouts.remove(&(at, slot));
-        }
+        self.timeouts.clear(slot);
         let config = &self.config;
         let wait = match status {
             NodeStatus::Joining => config.join_timeout,
@@ -355,22 +353,11 @@ impl MembershipRuntime {
             NodeStatus::Dead | NodeStatus::Removed => config.dead_timeout,
             NodeStatus::Up | NodeStatus::Suspect => return,
         };
-        self.set_timeout(slot, wait, now);
-    }
-
-    fn set_timeout(&mut self, slot: Slot, wait: core::time::Duration, now: Now) {
-        let at = now.own + wait;
-        self.timeout_of.insert(slot, at);
-        self.timeouts.insert((at, slot));
+        self.timeouts.set(slot, wait, now);
     }
 
     pub(super) fn poll_timeouts(&mut self, now: Now) {
-        while let Some(&(at, slot)) = self.timeouts.first() {
-            if at > now.own {
-                break;
-            }
-            self.timeouts.remove(&(at, slot));
-            self.timeout_of.remove(&slot);
+        while let Some(slot) = self.timeouts.pop_due(now) {
             self.timed_out(slot, now);
         }
     }
@@ -410,7 +397,7 @@ impl MembershipRuntime {
             .heard_at
             .is_some_and(|at| now.raw.saturating_since(at) < join_timeout);
         if heard || self.receives_nothing(now) || self.is_waking() {
-            self.set_timeout(slot, join_timeout, now);
+            self.timeouts.set(slot, join_timeout, now);
             return;
         }
         let record = ended(&entry.record, NodeStatus::Removed);
@@ -436,14 +423,12 @@ impl MembershipRuntime {
     pub(super) fn collect(&mut self, slot: Slot) {
         self.engine.forget(&Subject::Member(slot));
         self.watches.forget(slot);
-        if let Some(at) = self.timeout_of.remove(&slot) {
-            self.timeouts.remove(&(at, slot));
-        }
+        self.timeouts.clear(slot);
         let record = self.table.entry(slot).map(|entry| &entry.record);
         let ended = record.and_then(|record| record.status.is_terminal().then_some(record.uid));
         if let Some(authority) = self.table.collect(slot) {
             self.detector.forget(&authority);
-            self.conflicts.remove(&authority);
+            self.reports.forget_conflict(&authority);
             self.book.insert(authority, ended);
         }
     }

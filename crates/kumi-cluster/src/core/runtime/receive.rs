@@ -5,7 +5,7 @@
 
 use super::clock::Now;
 use super::watch::Sign;
-use super::{Conflict, MembershipRuntime, MembershipRuntimeState};
+use super::{MembershipRuntime, MembershipRuntimeState};
 use crate::core::codec::{Envelope, Message};
 use crate::core::event::ClusterEvent;
 use crate::core::identity::{Authority, NodeIdentity, NodeUid};
@@ -16,10 +16,6 @@ use crate::core::status::NodeStatus;
 use crate::core::table::Slot;
 use crate::core::transport::Delivery;
 
-/// The most authorities that are looked at for conflicts.
-const MAX_CONFLICTS: usize = 64;
-/// So many messages of an earlier uid, while the later one sends messages too, are a conflict.
-const CONFLICT_TIMES: u32 = 3;
 /// After so many heartbeat intervals without another message of the earlier uid, there is no conflict.
 const CONFLICT_PAUSE_BEATS: u32 = 20;
 /// A node that is not the sender's monitor answers one in so many heartbeats.
@@ -214,23 +210,7 @@ impl MembershipRuntime {
             return;
         }
         let pause = self.config.heartbeat_interval * CONFLICT_PAUSE_BEATS;
-        self.conflicts
-            .retain(|_, conflict| now.own.saturating_since(conflict.heard_at) <= pause);
-        if self.conflicts.len() >= MAX_CONFLICTS && !self.conflicts.contains_key(&authority) {
-            return;
-        }
-        let first = Conflict {
-            other,
-            times: 0,
-            heard_at: now.own,
-        };
-        let conflict = self.conflicts.entry(authority.clone()).or_insert(first);
-        if conflict.other != other {
-            *conflict = first;
-        }
-        conflict.heard_at = now.own;
-        conflict.times = conflict.times.saturating_add(1);
-        if conflict.times == CONFLICT_TIMES {
+        if self.reports.conflict(&authority, other, pause, now) {
             self.member_event(ClusterEvent::AuthorityConflict {
                 authority,
                 current,

@@ -7,6 +7,7 @@ use crate::core::event::DownReason;
 use crate::core::record::{Accusations, MemberRecord};
 use crate::core::snapshot::MembershipDelta;
 use crate::core::status::NodeStatus::*;
+use alloc::collections::BTreeMap;
 use alloc::string::ToString;
 use alloc::vec;
 use core::time::Duration;

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// How long connecting to a node may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Why a node was not asked, or did not do what it was asked.
+/// Why a request to a node's admin channel failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AdminError {
@@ -115,7 +115,7 @@ impl AdminClient {
         Ok(())
     }
 
-    /// Makes the node say something else about itself: its roles and services; its version stays.
+    /// Replaces the roles and services in the node's metadata; its version stays.
     pub async fn set_metadata(
         &self,
         roles: &[String],
@@ -141,7 +141,7 @@ impl AdminClient {
         })
     }
 
-    /// Ends the connection, and waits until the node could hear it. Dropping does the same without waiting.
+    /// Closes the connection, and waits until the node has received that. Dropping does the same without waiting.
     pub async fn close(self) {
         self.connection.close().await;
     }

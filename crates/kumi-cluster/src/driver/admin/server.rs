@@ -7,7 +7,7 @@ use super::{
 use crate::core::{
     Authority, MAX_QUARANTINE, MemberMetadata, MembershipError, MembershipRuntime, TimerInstant,
 };
-use crate::driver::node::Parts;
+use crate::driver::parts::Parts;
 use crate::driver::watch::{ClusterWatch, Notice};
 use kumi_unison::{
     ChannelRegistry, ConnectionContext, IncomingRequest, NetworkError, Payload, RemoteError,
@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 /// Operators that watch one node at a time.
 const MAX_WATCHERS: u32 = 32;
 
-/// How long watchers may take to hear of a node's last events. One that is slower misses them.
+/// How long watchers may take to receive a node's last events. A slower one misses them.
 const LAST_EVENTS: Duration = Duration::from_millis(300);
 
 /// Where the channel's handler finds the node, which is made after the server listens.
@@ -88,7 +88,7 @@ impl Admin {
         }
     }
 
-    /// Resolves when the node ends, and all who watch it know what happened last.
+    /// Resolves when the node has ended and all watchers have received its last events.
     fn ending(&self) -> impl Future<Output = ()> + use<> {
         let (stop, watchers) = (self.stop.clone(), self.watchers.clone());
         async move {

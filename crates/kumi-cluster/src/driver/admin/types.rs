@@ -51,9 +51,9 @@ pub struct MemberRow {
     pub status: String,
     /// Its incarnation: increased each time it refutes a suspicion.
     pub incarnation: u64,
-    /// How suspicious its silence is; only where the asked node watches it.
+    /// Its phi; only where the answering node watches it.
     pub phi: Option<f64>,
-    /// Milliseconds since the asked node heard anything from it.
+    /// Milliseconds since the answering node received anything from it.
     pub last_seen_ms: Option<u64>,
     /// Whether it is the asked node.
     pub is_self: bool,
@@ -61,7 +61,7 @@ pub struct MemberRow {
     pub version: String,
     /// What it is for.
     pub roles: Vec<String>,
-    /// Whatever else it says about itself, services and their addresses for instance.
+    /// The rest of its metadata, such as services and their addresses.
     pub services: Vec<(String, String)>,
 }
 
@@ -220,7 +220,7 @@ pub enum AdminEvent {
 }
 
 impl AdminEvent {
-    /// An event in the words of this channel, without the names of members.
+    /// An event as it travels on this channel, without the names of members.
     pub fn of(event: &ClusterEvent) -> Self {
         Self::named(event, |_| None)
     }
@@ -328,7 +328,7 @@ fn names_of<'a>(
     named.collect()
 }
 
-/// Events in the words of this channel, with names, and with those events that only follow from what was known before.
+/// Events as they travel on this channel, with names, and with the events that follow from the state before.
 #[derive(Debug)]
 pub struct AdminEvents {
     /// The members of the last topology, and those that are dead.
@@ -355,7 +355,7 @@ impl AdminEvents {
         self
     }
 
-    /// What to tell of an event. A topology is followed by what members say about themselves, where that has changed.
+    /// The events to send for one event of the core. A topology is followed by the metadata that has changed.
     pub fn of(&mut self, event: &ClusterEvent) -> Vec<AdminEvent> {
         let members: &[Member] = match event {
             ClusterEvent::TopologyUpdated { members, .. } => members,

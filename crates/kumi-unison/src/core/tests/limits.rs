@@ -40,7 +40,7 @@ fn requests_beyond_the_budget_are_refused_whether_they_wait_or_run() {
     for has_service in [false, true] {
         let mut lab = Lab::open();
         let now = lab.now;
-        lab.far.core.has_service = has_service;
+        lab.far.core.requests.serve(has_service);
         answers(&mut lab.far, now);
         for id in 1..=10 {
             inject(
@@ -61,7 +61,7 @@ fn requests_beyond_the_budget_are_refused_whether_they_wait_or_run() {
         assert_eq!(lab.far.core.load().2, 3);
         // Gone with the handlers, whether or not their answers were taken.
         let calls = std::mem::take(&mut lab.far.effects.run);
-        let held = std::mem::take(&mut lab.far.core.held);
+        let held = lab.far.core.requests.take_held();
         drop((calls, held));
         assert_eq!(lab.far.core.settings.budget.used_bytes(), 0);
     }
@@ -162,7 +162,7 @@ fn refusals_for_want_of_a_place_are_bounded() {
             .answer_refusal(now, key, &NetworkError::Busy, &mut lab.far.effects);
     }
     assert!(matches!(lab.far.core.phase(), Phase::Ended { .. }));
-    assert!(lab.far.core.output.queued_bytes() < 2 * REFUSAL_ALLOWANCE);
+    assert!(lab.far.core.outbox.queued_bytes() < 2 * REFUSAL_ALLOWANCE);
 }
 
 #[test]

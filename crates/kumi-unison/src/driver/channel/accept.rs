@@ -12,7 +12,7 @@ use super::transport::{
 };
 use super::{UnisonChannel, tasks};
 use crate::core::{Opening, closed_message, methods};
-use crate::driver::context::ConnectionContext;
+use crate::driver::channel::context::ConnectionContext;
 use crate::error::NetworkError;
 use crate::payload::Payload;
 use crate::wire::{
@@ -100,7 +100,7 @@ pub(crate) async fn first_message<R: TransportRecv>(
         .map_err(|error| Spoiled { error, is_legacy })
 }
 
-/// What the first packet of a stream says; `reader` has what followed it.
+/// The first packet of a stream, decoded; `reader` has the bytes after it.
 fn understand(
     packet: Option<(crate::wire::Packet, bool)>,
     reader: FrameReader,
@@ -180,7 +180,7 @@ async fn read_first<R: TransportRecv>(
     }
 }
 
-/// Tells the peer why a stream ends for what came on it, and ends it.
+/// Sends the reason why a stream is closed for what came on it, and closes it.
 pub(crate) async fn say_why<S: TransportSend>(
     send: &mut S,
     error: &NetworkError,

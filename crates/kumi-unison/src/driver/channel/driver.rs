@@ -1,4 +1,4 @@
-//! A channel's core with what it needs to run: the lock, the signals for waiting tasks, the running handlers.
+//! The driver of one channel: its core behind a lock, the signals for waiting tasks, the running handlers.
 //!
 //! The lock is held for the few instructions of one step, never across an await; wakers are woken after it.
 
@@ -23,7 +23,7 @@ use super::{Handle, UnisonChannel};
 use crate::core::{
     Core, Effects, IncomingCall, Lane, NewCall, Opening, Phase, Refused, after, event_message,
 };
-use crate::driver::context::{ChannelHandle, ConnectionContext};
+use crate::driver::channel::context::{ChannelHandle, ConnectionContext};
 use crate::error::NetworkError;
 use crate::payload::Payload;
 use crate::trace::TraceContext;
@@ -32,7 +32,7 @@ use crate::wire::{Codec, Prepared, ProtocolMessage};
 /// Requests that try again when there is room: enough to fill a write, too few to be a herd.
 const SLOT_LISTENERS: usize = 64;
 
-/// A channel's running state. Tasks and handles share it.
+/// Runs the core of one channel. The tasks of its stream and the handles of the application share it.
 pub(crate) struct ChannelDriver {
     core: Mutex<Core>,
     pub(super) context: Arc<ConnectionContext>,
@@ -116,7 +116,7 @@ impl std::fmt::Debug for ChannelDriver {
     }
 }
 
-/// What a call is made under, besides what it asks.
+/// The deadline and the other conditions of one call.
 #[derive(Clone, Copy)]
 pub(super) struct Terms {
     pub(super) now: Instant,
@@ -571,7 +571,7 @@ impl ChannelDriver {
         self.step_here(|core, effects| core.end(error, flush, effects));
     }
 
-    /// The connection is gone, and there will be no other.
+    /// The connection is lost and will not be replaced: ends the channel.
     pub(crate) fn lose_for_good(&self) {
         self.end(NetworkError::lost(true, self.context.peer()), false);
     }

@@ -8,13 +8,13 @@ use futures_util::future::BoxFuture;
 use super::UnisonChannel;
 use super::service::Service;
 use crate::core::{EventPolicy, Settings, Window};
-use crate::driver::context::ConnectionContext;
+use crate::driver::channel::context::ConnectionContext;
 use crate::error::NetworkError;
 use crate::identity::{ChannelDirection, Delivery, Lifetime, SchemaId};
 use crate::trace::TraceContext;
 use crate::wire::Codec;
 
-/// How long a call may take when it says nothing else.
+/// The deadline of a call whose options have none.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(30);
 
 /// How long the opening of a channel may take.
@@ -45,7 +45,7 @@ pub trait StreamOpener: Send + Sync + 'static {
 /// How long a peer may return no credit while events wait for it.
 const DEFAULT_CREDIT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What is set on a channel. The default serves most.
+/// The options of a channel.
 #[derive(Clone)]
 pub struct ChannelOptions {
     pub(crate) schema: Option<SchemaId>,
@@ -146,7 +146,7 @@ impl ChannelOptions {
         self
     }
 
-    /// What happens to our events when the peer's window is used up. Default: wait.
+    /// What happens to an event of this side when the peer's window is used up. Default: wait.
     pub fn event_policy(mut self, policy: EventPolicy) -> Self {
         self.policy = policy;
         self
@@ -168,7 +168,7 @@ impl ChannelOptions {
         self
     }
 
-    /// How many events, and bytes of them, the peer may have on the way to us. Default: 256 and 1 MiB.
+    /// The window for events of the peer: how many, and how many bytes of them, may be in flight. Default: 256 and 1 MiB.
     pub fn event_window(mut self, events: u32, bytes: u32) -> Self {
         self.window = Window {
             events: events.max(1),
@@ -183,7 +183,7 @@ impl ChannelOptions {
         self
     }
 
-    /// How long our calls may take when they say nothing else.
+    /// The deadline of calls whose options have none.
     pub fn default_deadline(mut self, deadline: Duration) -> Self {
         self.default_deadline = deadline;
         self
@@ -267,7 +267,7 @@ impl ChannelOptions {
     }
 }
 
-/// What is set on one call.
+/// The options of one call.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CallOptions {
     pub(crate) deadline: Option<Duration>,

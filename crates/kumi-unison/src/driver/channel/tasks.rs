@@ -23,7 +23,7 @@ use crate::core::{Phase, Step, after};
 use crate::error::{NetworkError, TransportError};
 use crate::wire::{FrameReader, Metadata, PacketHeader, ProtocolMessage};
 
-/// How long after the peer stopped reading it may take to say why.
+/// How long the reader may take to find the close reason after the peer has stopped reading.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 
 /// Messages that are handled before others get their turn: then the answers to the first leave while the next are read,
@@ -91,8 +91,7 @@ pub(super) async fn run_own_stream_call<S: TransportSend, R: TransportRecv>(
     .await;
 }
 
-/// Writes what is queued and ends the stream. A peer that stops it half-way has said why on the other half, or the
-/// reader finds that broken too.
+/// Writes what is queued and ends the stream. If the peer stops reading, the reader receives the reason or the error.
 async fn write_once<S: TransportSend>(
     driver: &ChannelDriver,
     stream: u64,
@@ -189,13 +188,14 @@ async fn write<S: TransportSend>(driver: Arc<ChannelDriver>, stream: u64, mut se
                     Some(Ok(())) => {}
                     Some(Err(error)) => {
                         if matches!(error, TransportError::Reset(_)) {
-                            // The peer reads no more. Why, it says on the other half, and a moment is enough to hear it.
+                            // The peer has stopped reading this half. Its close reason comes on the other half: the reader
+                            // gets a short time to receive it.
                             let over = poll_fn(|cx| poll_over(&driver, stream, &mut timer, cx));
                             let _ = tokio::time::timeout(STOP_GRACE, over).await;
                         }
                         return lost(&driver, stream, &error);
                     }
-                    // The next step says how it ends.
+                    // The next step of the core decides how the stream ends.
                     None => is_broken_off = true,
                 }
             }
@@ -211,8 +211,8 @@ async fn write<S: TransportSend>(driver: Arc<ChannelDriver>, stream: u64, mut se
     }
 }
 
-/// What there is to write; meanwhile, deadlines are kept. When the peer has ended its half, no reader is left, so it
-/// is here that it is noticed if the peer does not want the answers, or is gone.
+/// The next step of the writer; runs deadlines while it waits. When the peer has finished its half, no reader is left, so
+/// this function also notices a peer that stops reading or is gone.
 fn poll_output(
     driver: &ChannelDriver,
     stream: u64,
@@ -250,7 +250,7 @@ fn poll_output(
     }
 }
 
-/// Resolves when the reader has said how the stream ended; meanwhile, deadlines are kept.
+/// Resolves when the reader has ended the channel; runs deadlines while it waits.
 fn poll_over(
     driver: &ChannelDriver,
     stream: u64,
@@ -274,8 +274,8 @@ fn poll_over(
     }
 }
 
-/// Ends a stream whose channel has ended. A peer that is to blame for it, or that a policy closed the channel to, gets the reason,
-/// why, if it reads at all and nothing else is half written; to any other a reset says enough.
+/// Ends the stream of a channel that has ended. Where the channel ended for what the peer sent, or by a policy, the peer gets
+/// the reason, if it still reads and no message is half written. Otherwise the stream is reset.
 async fn end_stream<S: TransportSend>(driver: &ChannelDriver, send: &mut S, is_broken_off: bool) {
     let mut chunks = Vec::new();
     let (code, has_reason) = {
@@ -297,7 +297,7 @@ async fn end_stream<S: TransportSend>(driver: &ChannelDriver, send: &mut S, is_b
     send.reset(code);
 }
 
-/// While a write is held up, deadlines are kept all the same. Resolves when the channel ended without flushing.
+/// Runs deadlines while a write is blocked. Resolves when the channel has ended without flushing.
 fn poll_blocked(
     driver: &ChannelDriver,
     stream: u64,

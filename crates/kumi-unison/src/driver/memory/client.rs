@@ -9,8 +9,8 @@ use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use super::pipe::memory_stream;
+use crate::driver::channel::context::ConnectionContext;
 use crate::driver::channel::{ChannelOptions, StreamOpener, UnisonChannel};
-use crate::driver::context::ConnectionContext;
 use crate::driver::registry::ChannelRegistry;
 use crate::driver::subscription::Subscription;
 use crate::error::NetworkError;

@@ -7,8 +7,8 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 
+use crate::driver::channel::context::ConnectionContext;
 use crate::driver::channel::{DatagramLink, TransportRecv, TransportSend};
-use crate::driver::context::ConnectionContext;
 use crate::error::{NetworkError, TransportError};
 
 /// Bytes on the way from which a writer waits, as a QUIC stream's window makes it wait.

@@ -7,7 +7,7 @@ use quinn::Incoming;
 use tokio::task::JoinSet;
 
 use super::handshakes::Handshake;
-use super::server::Listener;
+use super::listener::Listener;
 use super::{CloseCode, connection};
 use crate::text::Shown;
 

@@ -1,4 +1,4 @@
-//! Whether a port is closed, which QUIC does not find out.
+//! Errors that QUIC does not have by itself: a closed port, and a connection that was lost before a call had begun.
 //!
 //! A host answers a datagram to a closed port with an ICMP message. The system reports it on a socket that is connected to
 //! that address, and a QUIC endpoint's is connected to none; so an empty datagram from another socket asks. A server
@@ -7,9 +7,11 @@
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 
+use quinn::{Connection, ConnectionError};
 use tokio::net::UdpSocket;
 
 use super::address::any_local;
+use crate::NetworkError;
 
 /// Resolves when the host says that nothing listens at this address, and never otherwise.
 pub(super) async fn closed_port(address: SocketAddr) {
@@ -28,6 +30,12 @@ async fn says_closed(address: SocketAddr) -> bool {
     };
     let is_refusal = |error: std::io::Error| error.kind() == ErrorKind::ConnectionRefused;
     asked.await.is_err_and(is_refusal)
+}
+
+/// A connection that ended under something that had not begun.
+pub(super) fn lost_to(connection: &Connection) -> impl FnOnce(ConnectionError) -> NetworkError {
+    let peer = connection.remote_address();
+    move |_| NetworkError::lost(false, Some(peer))
 }
 
 #[cfg(test)]

@@ -13,13 +13,13 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tracing::Instrument;
 
-use super::server::Listener;
+use super::listener::Listener;
 use super::transport::{QuicRecv, QuicSend, Turns, peer_certificates};
 use super::{CloseCode, control};
 use crate::ConnectionContext;
 use crate::core::Share;
 use crate::driver::ConnectionLimits;
-use crate::driver::context::Usage;
+use crate::driver::channel::context::Usage;
 
 /// How long handlers may go on after their connection has ended.
 const HANDLER_GRACE: Duration = Duration::from_secs(5);

@@ -16,8 +16,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::CloseCode;
-use super::link::lost_to;
-use super::server::Listener;
+use super::closed::lost_to;
+use super::listener::Listener;
 use super::transport::{QuicRecv, QuicSend, Turns};
 use crate::document::UnisonStream;
 use crate::driver::Lagged;

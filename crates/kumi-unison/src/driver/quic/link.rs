@@ -12,12 +12,12 @@ use quinn::{ClientConfig, ConnectError, Connection, ConnectionError, Endpoint, T
 use super::CloseCode;
 use super::address::{Target, any_local};
 use super::client::ClientOptions;
-use super::closed::closed_port;
+use super::closed::{closed_port, lost_to};
 use super::control::ClientControl;
 use super::limits::{bind_socket, endpoint_config};
 use super::transport::{QuicRecv, QuicSend, Turns, peer_certificates};
 use crate::driver::ConnectionLimits;
-use crate::driver::context::Usage;
+use crate::driver::channel::context::Usage;
 use crate::tls::Attempt;
 use crate::wire::Codec;
 use crate::{
@@ -346,10 +346,4 @@ fn refused(
         }
         _ => NetworkError::Connect(format!("{}: {reason}", peer())),
     }
-}
-
-/// A connection that ended under something that had not begun.
-pub(super) fn lost_to(connection: &Connection) -> impl FnOnce(ConnectionError) -> NetworkError {
-    let peer = connection.remote_address();
-    move |_| NetworkError::lost(false, Some(peer))
 }

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use quinn::{Connection, ReadError, RecvStream, SendDatagramError, SendStream, VarInt, WriteError};
 use rustls::pki_types::CertificateDer;
 
-use super::link::lost_to;
+use super::closed::lost_to;
 use crate::driver::{DatagramLink, TransportRecv, TransportSend};
 use crate::{NetworkError, TransportError};
 

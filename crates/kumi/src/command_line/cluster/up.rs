@@ -454,7 +454,7 @@ mod tests {
             reload: &mut reload,
         };
         let mut signals = Signals::new().unwrap();
-        node.panic_engine();
+        node.panic_core_task();
         let ended = run_node(node, told, running, &mut signals).await;
         let failure = ended.unwrap_err();
         assert_eq!(failure.exit_code(), ExitCode::from(1));

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::core::transport::Delivery;
+use alloc::collections::BTreeMap;
 
 #[test]
 fn a_node_without_peers_sends_nothing_and_has_no_deadline_for_it() {

@@ -18,7 +18,7 @@ use super::super::UnisonChannel;
 use super::super::service::{IncomingRequest, Service};
 use super::{ChannelDriver, now};
 use crate::core::{Charge, Core, Effects, IncomingCall, Phase, answer_message, error_message};
-use crate::driver::context::RunPermit;
+use crate::driver::channel::context::RunPermit;
 use crate::error::{NetworkError, RemoteError};
 use crate::payload::Payload;
 use crate::trace::TraceContext;

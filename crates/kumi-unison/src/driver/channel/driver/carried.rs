@@ -13,7 +13,7 @@ use super::super::options::{Carrier, ChannelOptions};
 use super::super::transport::DatagramLink;
 use super::ChannelDriver;
 use crate::core::{Phase, event_message};
-use crate::driver::context::{ChannelHandle, ConnectionContext, MAX_DATAGRAM_PAYLOAD};
+use crate::driver::channel::context::{ChannelHandle, ConnectionContext, MAX_DATAGRAM_PAYLOAD};
 use crate::error::NetworkError;
 use crate::identity::Delivery;
 use crate::payload::Payload;

@@ -1,4 +1,4 @@
-//! What belongs to one connection: who the server is, which channels are open, what is counted and what is limited.
+//! The state of one connection: the server's identity, the open channels, metrics and limits.
 //!
 //! Each part has a lock of its own, held for a few instructions: registering a channel never waits for a task that
 //! reads the identity.
@@ -124,9 +124,9 @@ pub(crate) struct Usage {
     /// What all of this counts against, besides the connection's own limits.
     share: Option<Arc<Share>>,
     budget: Arc<Budget>,
-    /// Long answers of ours that the peer does not have.
+    /// Long responses of this side that the peer has not received.
     answers: Arc<Budget>,
-    /// Other messages of ours that are not written.
+    /// Other messages of this side that are not written.
     unwritten: Arc<Budget>,
     /// Bytes of requests of ours that may still be under way.
     call_room: Semaphore,
@@ -160,14 +160,14 @@ pub struct ConnectionContext {
     peer: Mutex<Option<SocketAddr>>,
     /// What the peer showed, leaf first.
     peer_certificates: Mutex<Vec<Bytes>>,
-    /// By a number of our own: two channels may have one name.
+    /// By a local number: two channels may have one name.
     channels: Mutex<HashMap<u64, Registered>>,
     next_key: AtomicUsize,
     codec: Arc<Codec>,
     limits: ConnectionLimits,
     usage: Arc<Usage>,
     draining: AtomicBool,
-    /// We announced our end.
+    /// This side has announced its shutdown.
     refusing: AtomicBool,
     /// Unreliable channels by the stream they were opened on, which is what their datagrams name.
     datagram_channels: Mutex<HashMap<u64, Weak<ChannelDriver>>>,
@@ -226,7 +226,7 @@ impl ConnectionContext {
         lock(&self.identity).clone()
     }
 
-    /// Remembers who the server is.
+    /// Sets the identity of the server.
     pub fn set_identity(&self, identity: ServerIdentity) {
         *lock(&self.identity) = Some(identity);
     }
