@@ -1,7 +1,9 @@
 //! First inputs for Unison's targets: good frames, packets and archives of every kind.
 
-use kumi_unison::wire::{Codec, ContentType, MessageType, PacketType, encode_frame, encode_unframed};
 use kumi_unison::ProtocolMessage;
+use kumi_unison::wire::{
+    Codec, ContentType, MessageType, PacketType, encode_frame, encode_unframed,
+};
 
 fn messages() -> Vec<ProtocolMessage> {
     let mut messages = Vec::new();

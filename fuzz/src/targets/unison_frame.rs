@@ -1,8 +1,8 @@
 //! Any bytes, cut anywhere: frames read from the whole stream and from pieces of it are the same.
 
 use bytes::Bytes;
-use kumi_unison::wire::{FrameReader, PacketHeader};
 use kumi_unison::ProtocolMessage;
+use kumi_unison::wire::{FrameReader, PacketHeader};
 
 /// What became of a stream of bytes.
 #[derive(Debug, PartialEq)]

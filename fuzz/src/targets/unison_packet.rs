@@ -2,8 +2,8 @@
 //! and the message.
 
 use bytes::Bytes;
-use kumi_unison::wire::{Codec, FrameReader, HEADER_LEN, PacketType, encode_frame};
 use kumi_unison::ProtocolMessage;
+use kumi_unison::wire::{Codec, FrameReader, HEADER_LEN, PacketType, encode_frame};
 
 /// Runs one input.
 pub fn run(input: &[u8]) {
