@@ -3,7 +3,7 @@
 pub(crate) use crate::core::cut;
 use crate::core::{ENQUEUE_LIMIT, NewTask, Retention, Settings, TURN_LIMIT};
 use crate::error::QueueError;
-use crate::queue::{Ask, Finish, Outcome, Schedule};
+use crate::queue::{Ask, Finish, Outcome, Room, Schedule};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -99,6 +99,7 @@ pub(crate) fn task_type(name: &str) -> Result<(), QueueError> {
 pub(crate) fn turn(reports: &[Finish], ask: &Ask) -> Result<(), QueueError> {
     at_most("reports in one turn", reports.len(), TURN_LIMIT)?;
     at_most("types in one ask", ask.types.len(), TYPES_LIMIT)?;
+    different(&ask.types)?;
     for report in reports {
         match &report.outcome {
             Outcome::Failed { retry_after, .. } => {
@@ -109,6 +110,17 @@ pub(crate) fn turn(reports: &[Finish], ask: &Ask) -> Result<(), QueueError> {
         }
     }
     lease(ask.lease)
+}
+
+/// A type that is named twice would have its line counted twice.
+fn different(types: &[Room]) -> Result<(), QueueError> {
+    for (at, room) in types.iter().enumerate() {
+        let name = &room.task_type;
+        if types[..at].iter().any(|other| other.task_type == *name) {
+            return Err(QueueError::Invalid(format!("'{name}' is asked for twice")));
+        }
+    }
+    Ok(())
 }
 
 pub(crate) fn lease(lease: Duration) -> Result<(), QueueError> {

@@ -33,6 +33,6 @@ pub use reply::{Cancel, Counts, Enqueued, Gone, Released, Requeued, Schedule, Ta
 pub(crate) use retry::reap_delay;
 pub use retry::{Backoff, Exponential, Fixed, RetryPolicy};
 pub use settings::{
-    DEFAULT_MAX_ATTEMPTS, ENQUEUE_LIMIT, MAX_GIVEN_BACK, Retention, Settings, TURN_LIMIT,
+    DEFAULT_MAX_ATTEMPTS, ENQUEUE_LIMIT, LEASE, MAX_GIVEN_BACK, RENEWAL, Retention, Settings,
+    TURN_LIMIT,
 };
-pub use worker::{LEASE, RENEWAL};

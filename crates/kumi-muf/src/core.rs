@@ -1,7 +1,7 @@
 //! The protocol without I/O: no socket, no clock, no task, and no randomness but what it is handed.
 //!
 //! [`Core`] is the whole of one unit. A driver feeds it pushes, replies and the time, and does what it says. The same
-//! core runs under the tokio driver of this crate and under the simulation in `tests/simulation.rs`, where time is a
+//! core runs under the tokio driver of this crate and under the simulation in `tests/simulation/`, where time is a
 //! number and the server loses writes.
 
 mod backend;

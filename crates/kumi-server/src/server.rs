@@ -98,6 +98,10 @@ pub(crate) fn run_and_tell(
         served.and_then(|()| stop(&mut front, &mut engine))
     }));
     shutdown.attach(None);
+    if !ends_process {
+        // A program may start the next server in the same directory, or remove it.
+        front.aof.wait_for_thread();
+    }
     if let Some(error) = front.aof.fatal.take() {
         return Err(ServerError::Aof(error));
     }

@@ -1,7 +1,7 @@
 //! Which tasks a worker gets, and how many.
 
 use super::{Fixture, of_type, table_of, task};
-use crate::{ENQUEUE_LIMIT, Finish, NewTask, Outcome, Priority, TaskId, TaskState};
+use crate::{ENQUEUE_LIMIT, Finish, NewTask, Outcome, Priority, QueueError, TaskId, TaskState};
 use std::time::Duration;
 
 table_of!(
@@ -67,6 +67,9 @@ async fn a_type_without_room_blocks_no_other(f: &Fixture<'_>) {
     let counts = f.queue.counts_by_state().await.expect("the queue answers");
     let unserved: Vec<_> = counts.unserved().iter().map(ToString::to_string).collect();
     assert_eq!(unserved, ["unserved"]);
+    let twice = f.queue.turn(Vec::new(), f.ask(&[("a", 1), ("a", 1)], 2));
+    let error = twice.await.expect_err("a type is asked for once");
+    assert!(matches!(error, QueueError::Invalid(_)), "{error}");
 }
 
 async fn types_take_turns(f: &Fixture<'_>) {

@@ -8,6 +8,12 @@ pub const DEFAULT_MAX_ATTEMPTS: u32 = 5;
 /// How often a snooze or a shutdown gives an attempt back.
 pub const MAX_GIVEN_BACK: u32 = 100;
 
+/// How long claims hold without a renewal, unless the worker says otherwise.
+pub const LEASE: Duration = Duration::from_secs(15);
+
+/// How often a worker with running tasks renews its lease.
+pub const RENEWAL: Duration = Duration::from_secs(1);
+
 /// Tasks that one call moves between lines, claims or finishes. With as many tasks that have keys, progress and waiters,
 /// a script held the server for less than 5 ms where it was measured.
 pub const TURN_LIMIT: usize = 50;

@@ -36,12 +36,6 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long claims hold without a renewal, unless the worker says otherwise.
-pub const LEASE: Duration = Duration::from_secs(15);
-
-/// How often a worker with running tasks renews its lease.
-pub const RENEWAL: Duration = Duration::from_secs(1);
-
 /// The longest wait for signals.
 const WAIT: Duration = Duration::from_secs(5);
 
@@ -133,6 +127,10 @@ impl WorkerCore {
             return start;
         }
         self.listening.note_time(now);
+        // The driver sends the last reports itself.
+        if matches!(self.phase, Phase::Over) {
+            return Action::End;
+        }
         if let Some(call) = self.next_call(now, random) {
             return Action::Send(call);
         }

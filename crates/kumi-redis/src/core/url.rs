@@ -6,7 +6,7 @@
 //! ```
 //! The query has `cacert=FILE` (certificates to trust instead of the system's), `cert=FILE` and `key=FILE` (the certificate
 //! to show, and its private key), all in PEM and with `rediss://` only; `db=`, `user=` and `pass=` with `unix://`;
-//! `protocol=`, which is read and not used; `queue=` and `replicas=`, which are for job queues and ignored by others. Any other
+//! `protocol=`, which only jobs use; `queue=` and `replicas=`, which are for job queues and ignored by others. Any other
 //! parameter is an error: misspelt, it would silently be another queue, or no certificate. `#insecure` is one too,
 //! because trusting the server's own certificate as a root is as easy and is verified.
 //!
@@ -74,6 +74,7 @@ impl ServerUrl {
         if url.scheme() == "rediss" && !has_tls {
             return Err(wrong("TLS is not built in: feature `tls`"));
         }
+        let is_unix = url.scheme().contains("unix");
         let mut certificates = Certificates::default();
         let (mut queue, mut replicas, mut others) = (None, None, Vec::new());
         for (name, value) in url.query_pairs() {
@@ -88,8 +89,15 @@ impl ServerUrl {
                 "cacert" => certificates.roots = file(),
                 "cert" => certificates.chain = file(),
                 "key" => certificates.key = file(),
-                "protocol" | "db" | "user" | "pass" => {
+                "protocol" => others.push((name.into_owned(), value.into_owned())),
+                "db" | "user" | "pass" if is_unix => {
                     others.push((name.into_owned(), value.into_owned()));
+                }
+                // It may be a part of a password with an ampersand.
+                _ if is_unix => {
+                    return Err(wrong(
+                        "a parameter is unknown (db, user, pass; queue and replicas of jobs)",
+                    ));
                 }
                 other => {
                     return Err(wrong(&format!(
@@ -191,11 +199,17 @@ pub fn without_password(url: &str) -> String {
     };
     let start = url.find("://").filter(is_scheme).map_or(0, |at| at + 3);
     let (scheme, rest) = url.split_at(start);
+    let without_query = |rest| str::split_once(rest, '?').map_or(rest, |(path, _)| path);
+    // The query of a Unix socket may have an at sign, and so may its path; elsewhere a password may have a question mark.
     let rest = match scheme.contains("unix") {
+        true => without_query(rest),
+        false => rest,
+    };
+    let rest = match scheme.contains("unix") && rest.starts_with('/') {
         true => rest,
         false => rest.rsplit_once('@').map_or(rest, |(_, host)| host),
     };
-    let rest = rest.split_once('?').map_or(rest, |(path, _)| path);
+    let rest = without_query(rest);
     format!("{scheme}{rest}")
 }
 
@@ -250,6 +264,8 @@ mod tests {
             "ann:sesame@h//x",
             "unix:///s?pass=sesame",
             "unix:///s?db=1&pass=x@sesame",
+            "unix:///s?pass=a&sesame",
+            "unix://ann:sesame@h/s",
         ] {
             let shown = match ServerUrl::parse(url) {
                 Ok(url) => format!("{url} {url:?}"),
@@ -293,6 +309,7 @@ mod tests {
         check("redis://", "cannot be used");
         check("redis://h/x", "redis://h/x cannot be used");
         check("redis://h/?quue=mail", "'quue' is not a parameter");
+        check("redis://h/?db=2", "'db' is not a parameter");
         check("redis://h/?replicas=x", "replicas= is not a number");
         check("rediss://h/#insecure", "cacert=FILE");
     }

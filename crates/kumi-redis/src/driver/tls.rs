@@ -124,8 +124,7 @@ mod loaded {
 
     pub(super) fn connection_info(url: &ServerUrl) -> Result<ConnectionInfo, Error> {
         let info = load(&url.certificates).and_then(|loaded| {
-            // This says more about certificates that do not fit than the redis crate does.
-            loaded.config()?;
+            loaded.check()?;
             loaded.connection_info(url.info.clone())
         });
         info.map_err(|reason| Error::unusable(&url.to_string(), &reason))
@@ -158,12 +157,26 @@ mod loaded {
     }
 
     impl Loaded {
+        /// Refuses certificates that do not fit, with more words than the redis crate has. The system's own are not looked at:
+        /// others may be given before they are needed.
+        fn check(&self) -> Result<(), String> {
+            let roots = match &self.roots {
+                Some(_) => self.roots()?,
+                None => RootCertStore::empty(),
+            };
+            self.config_with(roots).map(drop)
+        }
+
         fn config(&self) -> Result<ClientConfig, String> {
+            self.config_with(self.roots()?)
+        }
+
+        fn config_with(&self, roots: RootCertStore) -> Result<ClientConfig, String> {
             let config =
                 ClientConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()))
                     .with_safe_default_protocol_versions()
                     .map_err(|_| "no version of TLS is supported")?
-                    .with_root_certificates(self.roots()?);
+                    .with_root_certificates(roots);
             let Some((chain, key)) = &self.identity else {
                 return Ok(config.with_no_client_auth());
             };

@@ -61,7 +61,7 @@ impl AofState {
     }
 
     /// Waits until the thread of the last AOF has ended: it holds the lock of the directory, and may use its names.
-    pub(super) fn wait_for_thread(&mut self) {
+    pub(crate) fn wait_for_thread(&mut self) {
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
@@ -262,7 +262,7 @@ impl Front {
         Ok(true)
     }
 
-    /// Takes back what [`Front::turn_on_log`] did in the same command.
+    /// Takes back what [`Front::turn_on_aof`] did in the same command.
     pub(crate) fn turn_off_aof(&mut self) {
         self.aof.running = None;
     }

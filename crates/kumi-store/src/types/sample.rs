@@ -38,8 +38,7 @@ impl Selection {
     }
 }
 
-/// Calls `draw` until it has returned `count` different numbers, and says for each call whether its
-/// number was new. `draw` must be able to return so many.
+/// Calls `draw` until it has put `count` different numbers into the set. `draw` must be able to find so many.
 pub(super) fn draw_distinct(count: usize, mut draw: impl FnMut(&mut HashSet<usize>)) {
     let mut seen = HashSet::with_capacity(count);
     while seen.len() < count {

@@ -6,10 +6,11 @@
 //! each lease lasts for its whole length from then on. Where scripts are far apart for another reason, such as idle
 //! workers that ask every 5 s, leases of crashed workers have to end nevertheless: a lease that was extended and not
 //! renewed is moved by the length of a later gap, and only if that is longer than any idle worker's wait and the queue was
-//! in use since. The time in which the queue is used counts. `redis/lua/lib.lua` does the same.
+//! in use since. The time in which the queue is used counts. `redis/lua/lib.lua` does the same, some
+//! hundred leases a script.
 
 use super::super::id::Timestamp;
-use super::super::worker::RENEWAL;
+use super::super::settings::RENEWAL;
 use super::Machine;
 use std::time::Duration;
 

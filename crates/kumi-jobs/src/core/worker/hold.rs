@@ -1,7 +1,7 @@
 //! What this worker knows about its lease, and about what the queue counts as its own.
 
-use super::RENEWAL;
 use super::action::Moment;
+use crate::core::settings::RENEWAL;
 use std::time::Duration;
 
 #[derive(Debug, Default)]

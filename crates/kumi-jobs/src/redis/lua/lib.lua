@@ -19,7 +19,7 @@ end
 local NOW = string.format('%d', now)
 -- TURN is TURN_LIMIT in core/settings.rs. SORT is how many ids of an owner one script sorts.
 local TURN, SORT, SOON = 50, 400, 5000
--- In milliseconds, as in core/machine/pulse.rs: how often a worker renews its lease, the longest time without a script that
+-- In milliseconds, as in core/settings.rs and core/machine/pulse.rs: how often a worker renews its lease, the longest time without a script that
 -- is no gap, and the shortest gap that extends a lease again. GRACES is how many leases one script extends, which takes about
 -- 2.5 ms; later scripts go on with the others.
 local RENEWAL, GAP_MS, LONG_GAP_MS, GRACES = 1000, 3000, 10000, 500
@@ -164,19 +164,21 @@ end
 -- which the queue is used counts, so that the leases of crashed workers end also where it is used now and then. After a clock
 -- that was set back, no lease and no renewal may lie in the future. Answers whether a lease was extended.
 --
--- The leases that end last come first. Where there are more than GRACES, the key grace holds the end from which the next
--- script goes on downwards, and until the last one nobody is reaped: a lease that is extended moves up, so that none is
--- extended twice and none is left out.
+-- The leases that end last come first. Where there are more than GRACES, the key grace holds the pulse before the gap, the end
+-- from which the next script goes on downwards, and whether a lease was extended; until the last one nobody is reaped. A
+-- lease that is extended moves up, so that none is extended twice and none is left out. What another gap left does not count.
 local is_extending = false
 local function extend_leases(since)
-  local below = call('GET', P .. 'grace')
+  local gap = pulse and text(pulse) or '-'
+  local begun, below, moved = string.match(call('GET', P .. 'grace') or '', '^(%S+) (%S+) (%S+)$')
+  if begun ~= gap then below, moved = nil, nil end
   local flat, names = call('ZRANGE', P .. 'owners', below or '+inf', '-inf', 'BYSCORE', 'REV', 'LIMIT', '0', text(GRACES),
     'WITHSCORES'), {}
   for n = 1, #flat, 2 do names[#names + 1] = flat[n] end
   is_extending = #names == GRACES
   if #names == 0 then
     call('DEL', P .. 'grace')
-    return false
+    return moved == '1'
   end
   local seen, leases, times = call('HMGET', P .. 'seen', unpack(names)), {}, {}
   for n, name in ipairs(names) do
@@ -201,11 +203,11 @@ local function extend_leases(since)
     local lowest = flat[2 * GRACES]
     -- So many leases end at one moment and none of them moves: one earlier script has extended them all.
     if lowest == below and #leases == 0 then lowest = '(' .. lowest end
-    call('SET', P .. 'grace', lowest)
-  elseif below then
+    call('SET', P .. 'grace', gap .. ' ' .. lowest .. ' ' .. (#leases > 0 and '1' or moved or '0'))
+  elseif begun then
     call('DEL', P .. 'grace')
   end
-  if #leases == 0 then return false end
+  if #leases == 0 then return moved == '1' end
   call('ZADD', P .. 'owners', unpack(leases))
   call('HSET', P .. 'seen', unpack(times))
   heads.owners = nil

@@ -288,7 +288,9 @@ local function skip(lane)
     while count < #ids and not is_waiting(ids[count + 1]) do count = count + 1 end
     if count > 0 then call('LPOP', lane.key, text(count)) end
     skips, lane.length = skips - count, lane.length - count
-    if count < #ids then return end
+    -- A line that is shorter than was counted has nothing left.
+    if #ids == 0 then lane.length = 0 end
+    if #ids == 0 or count < #ids then return end
   end
 end
 -- Claims in rounds: where a line had ids of tasks that do not wait there, those that follow them are skipped, and another
