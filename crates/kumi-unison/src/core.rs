@@ -1,13 +1,13 @@
 //! The state machine of one channel, without tasks, clock or socket.
 //!
-//! [`Core`] is called with each event (a request to send, a message received, a deadline, a lost stream) and returns
+//! `Core` is called with each event (a request to send, a message received, a deadline, a lost stream) and returns
 //! bytes to write, requests to run and wakers to wake. Its user holds it in a lock, never across an await, and calls:
 //!
-//! 1. [`Core::opener`] or [`Core::acceptor`], once;
+//! 1. `Core::opener` or `Core::acceptor`, once;
 //! 2. `start_call`, `send_event`, `answer`, ... as the application asks, and `handle` with every message that comes;
 //! 3. `take_output` whenever the writer was woken, until it says to wait;
 //! 4. `handle_timeout` no later than `next_deadline`;
-//! 5. after each of them, carry out [`Effects`] once the lock is released.
+//! 5. after each of them, carry out `Effects` once the lock is released.
 //!
 //! Every call ends exactly once: it lives in `calls` until its future took the result or was dropped, and every
 //! way a channel can end goes through `fail_calls`. A call that was given up still counts as in flight until the peer
