@@ -298,7 +298,7 @@ impl WorkerCore {
         self.reports.take_all()
     }
 
-    /// An ask for nothing, with which last reports are sent.
+    /// An ask for no tasks, which carries the last reports.
     pub(crate) fn last_ask(&mut self, nonce: u64) -> Ask {
         self.ask(0, nonce)
     }

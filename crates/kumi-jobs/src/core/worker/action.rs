@@ -29,7 +29,7 @@ impl Add<Duration> for Moment {
     }
 }
 
-/// What a worker is told at its start.
+/// The settings of a worker, which do not change while it runs.
 #[derive(Debug, Clone)]
 pub(crate) struct Rules {
     pub(crate) owner: Owner,

@@ -46,7 +46,7 @@ struct World {
     machine: Machine,
     signals: HashMap<Owner, Vec<Signal>>,
     workers: Vec<Worker>,
-    /// Turns that are executed after their worker was told that they failed, and by when.
+    /// Turns that the queue executes although their worker got an error, and when at the latest.
     late: Vec<(u64, Vec<Finish>, Ask)>,
     /// The queue is away until then.
     away_until: u64,

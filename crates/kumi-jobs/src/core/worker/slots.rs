@@ -21,7 +21,7 @@ struct Run {
     token: Token,
     attempt: u32,
     task_type: Arc<str>,
-    /// Why it was told to stop. The first reason counts.
+    /// The reason of the first stop, if there was one.
     stopping: Option<Stop>,
 }
 

@@ -16,7 +16,7 @@
 //! been started again since then, or if that is not known.
 //!
 //! Bytes without a mark have no checksum. After a power failure a request does not count if it has zeros that may be lost pages.
-//! A lost page is told from zeros that were written by its place: it begins or ends where a block of the file does. A page
+//! A lost page differs from zeros that were written by its place: it begins or ends where a block of the file does. A page
 //! that is lost in the middle of a value leaves the requests as they are; any other one has a zero where a request, its
 //! header or the end of a line should be.
 
