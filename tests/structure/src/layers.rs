@@ -156,6 +156,12 @@ const LAYERS: &[Layers] = &[
         excepted: &["tap.rs"],
     },
     Layers {
+        package: "kumi-node",
+        layers: &[],
+        exempt: &[],
+        excepted: &[],
+    },
+    Layers {
         package: "kumi-redis",
         layers: &[&["core"], &["driver"]],
         exempt: &[],

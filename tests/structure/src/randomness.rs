@@ -5,7 +5,7 @@ use std::fs;
 
 /// Crates whose sources, without their tests, may draw from a generator that they are handed or that they seed from the
 /// operating system, and from no other.
-const CRATES: [&str; 13] = [
+const CRATES: [&str; 14] = [
     "kumi",
     "kumi-cluster",
     "kumi-common",
@@ -13,6 +13,7 @@ const CRATES: [&str; 13] = [
     "kumi-kdl",
     "kumi-lua",
     "kumi-muf",
+    "kumi-node",
     "kumi-redis",
     "kumi-resp",
     "kumi-schema",

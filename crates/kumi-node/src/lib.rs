@@ -1,0 +1,5 @@
+//! One node: a store, membership, workers, programs, status and HTTP, started and stopped together.
+//!
+//! A library without signals, printing or exits: the `kumi` binary is one user of it, a program that embeds a node is
+//! another.
+#![forbid(unsafe_code)]
