@@ -51,11 +51,10 @@ impl ClientTls {
         ClientTls::with(Trust::Authorities(roots))
     }
 
-    /// Believes, and is, a member of the cluster that holds this key.
+    /// Believes, and is, a member of the cluster that holds this key; believes holders of its second key too.
     pub fn cluster(key: &ClusterKey) -> Result<ClientTls, TlsError> {
-        let credentials = key.credentials()?;
-        let belief = Belief::Key(ClusterKey::public_key(&credentials)?);
-        ClientTls::with(Trust::Believed(belief))?.with_credentials(credentials)
+        let belief = Belief::Keys(key.public_keys()?);
+        ClientTls::with(Trust::Believed(belief))?.with_credentials(key.credentials()?)
     }
 
     /// Believes every peer, on this machine only: connecting to an address that is not loopback is refused with
@@ -142,7 +141,7 @@ impl fmt::Debug for ClientTls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let trust = match &self.trust {
             Trust::Believed(Belief::Pinned(_)) => "pinned",
-            Trust::Believed(Belief::Key(_)) => "cluster key",
+            Trust::Believed(Belief::Keys(_)) => "cluster key",
             Trust::Believed(Belief::Anything | Belief::First) => "every peer on loopback",
             Trust::FirstUse(_) => "first use",
             Trust::Authorities(_) => "authorities",
@@ -179,7 +178,7 @@ impl Attempt {
         let presented = self.shown.refused()?;
         match &self.trust {
             Trust::Believed(Belief::Pinned(_)) => Some(TlsError::NotPinned { peer, presented }),
-            Trust::Believed(Belief::Key(_)) => Some(TlsError::OtherCluster { peer }),
+            Trust::Believed(Belief::Keys(_)) => Some(TlsError::OtherCluster { peer }),
             Trust::FirstUse(store) => store.known(&peer).map(|known| TlsError::Changed {
                 peer,
                 presented,

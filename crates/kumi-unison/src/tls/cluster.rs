@@ -13,6 +13,8 @@
 //!
 //! The seed is the private key of RFC 8032. The certificate around it is self-signed, for the name `unison.cluster`,
 //! and only its public key is compared, so another implementation may build the rest of it differently.
+//!
+//! While a key is replaced by another, a member holds both: it shows the first, and accepts peers that show either.
 
 use std::fmt;
 use std::path::Path;
@@ -48,6 +50,8 @@ const PKCS8_HEAD: [u8; 16] = [
 #[derive(Clone)]
 pub struct ClusterKey {
     prk: hkdf::Prk,
+    /// The second key of a file with two.
+    second: Option<hkdf::Prk>,
 }
 
 impl ClusterKey {
@@ -64,10 +68,24 @@ impl ClusterKey {
             });
         }
         let prk = hkdf::Salt::new(hkdf::HKDF_SHA256, SALT).extract(secret);
-        Ok(ClusterKey { prk })
+        Ok(ClusterKey { prk, second: None })
     }
 
-    /// Reads a key file as `kumi cluster keygen` makes it: 64 hexadecimal digits and a line break.
+    /// This key with `other` as its second one: peers that show either key are accepted, and this one is shown.
+    #[must_use]
+    pub fn accepting(mut self, other: &ClusterKey) -> ClusterKey {
+        self.second = Some(other.prk.clone());
+        self
+    }
+
+    /// The second key, which is accepted and not shown; none unless the key is being replaced.
+    pub fn second(&self) -> Option<ClusterKey> {
+        let prk = self.second.clone()?;
+        Some(ClusterKey { prk, second: None })
+    }
+
+    /// Reads a key file as `kumi cluster keygen` makes it: 64 hexadecimal digits and a line break. A file may have
+    /// a second line with a second key, see [`ClusterKey::accepting`].
     ///
     /// A key file is a secret. One that others may read is refused, as ssh does with its keys. A file of root's may be
     /// readable by its group, which is how services are given theirs.
@@ -78,7 +96,19 @@ impl ClusterKey {
     /// # Ok::<(), kumi_unison::TlsError>(())
     /// ```
     pub fn from_file(path: impl AsRef<Path>) -> Result<ClusterKey, TlsError> {
-        ClusterKey::from_secret(&key_file::read(path.as_ref())?)
+        let (first, second) = key_file::read(path.as_ref())?;
+        let key = ClusterKey::from_secret(&first)?;
+        Ok(match second {
+            Some(second) => key.accepting(&ClusterKey::from_secret(&second)?),
+            None => key,
+        })
+    }
+
+    /// Makes a key file with a new random secret, for its owner alone. A file that is there already is left as it is.
+    pub fn create_file(path: impl AsRef<Path>) -> Result<ClusterKey, TlsError> {
+        let secret = ClusterKey::random_secret()?;
+        key_file::create(path.as_ref(), &secret)?;
+        ClusterKey::from_secret(&secret)
     }
 
     /// A new random secret, to be handed to every member.
@@ -90,10 +120,16 @@ impl ClusterKey {
         Ok(secret)
     }
 
+    /// Bytes for another purpose, derived from the first key by a label that no other purpose has. Labels of this crate
+    /// begin with `kumi unison/1`.
+    pub fn derive<const LENGTH: usize>(&self, label: &[u8]) -> Result<[u8; LENGTH], TlsError> {
+        expand(&self.prk, label)
+    }
+
     /// What every member shows.
     pub(super) fn credentials(&self) -> Result<Credentials, TlsError> {
         let mut document = PKCS8_HEAD.to_vec();
-        document.extend(self.expand::<32>(SEED_LABEL)?);
+        document.extend(self.derive::<32>(SEED_LABEL)?);
         let key = PrivatePkcs8KeyDer::from(document);
         let pair = rcgen::KeyPair::from_pkcs8_der_and_sign_algo(&key, &rcgen::PKCS_ED25519)?;
 
@@ -102,7 +138,7 @@ impl ClusterKey {
         params
             .distinguished_name
             .push(rcgen::DnType::CommonName, NAME);
-        let serial = self.expand::<16>(SERIAL_LABEL)?;
+        let serial = self.derive::<16>(SERIAL_LABEL)?;
         params.serial_number = Some(rcgen::SerialNumber::from_slice(&serial));
         let certificate = params.self_signed(&pair)?;
         Ok(Credentials::new(
@@ -112,16 +148,19 @@ impl ClusterKey {
         ))
     }
 
-    /// The public key every member is known by.
-    pub(super) fn public_key(
-        credentials: &Credentials,
-    ) -> Result<SubjectPublicKeyInfoDer<'static>, TlsError> {
-        let leaf = ParsedCertificate::try_from(&credentials.chain[0])?;
-        Ok(leaf.subject_public_key_info())
-    }
-
-    fn expand<const LENGTH: usize>(&self, label: &[u8]) -> Result<[u8; LENGTH], TlsError> {
-        expand(&self.prk, label)
+    /// The public keys members are known by: of the first key, and of the second if there is one.
+    pub(super) fn public_keys(&self) -> Result<Vec<SubjectPublicKeyInfoDer<'static>>, TlsError> {
+        let public_key = |key: &ClusterKey| {
+            let credentials = key.credentials()?;
+            let leaf = ParsedCertificate::try_from(&credentials.chain[0])?;
+            Ok(leaf.subject_public_key_info())
+        };
+        let second = self.second();
+        [Some(self), second.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(public_key)
+            .collect()
     }
 }
 
@@ -171,7 +210,7 @@ mod tests {
     fn another_secret_gives_another_public_key() {
         let keys = [SECRET, b"another secret of enough bytes"].map(|secret| {
             let key = ClusterKey::from_secret(secret).unwrap();
-            ClusterKey::public_key(&key.credentials().unwrap()).unwrap()
+            key.public_keys().unwrap()
         });
         assert_ne!(keys[0], keys[1]);
     }
@@ -180,7 +219,7 @@ mod tests {
     #[test]
     fn the_seed_is_what_hkdf_gives_for_the_labels() {
         let key = ClusterKey::from_secret(SECRET).unwrap();
-        let seed: [u8; 32] = key.expand(SEED_LABEL).unwrap();
+        let seed: [u8; 32] = key.derive(SEED_LABEL).unwrap();
         let hex: String = seed.iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(
             hex,

@@ -72,6 +72,21 @@ pub enum TlsError {
         /// The file that was named.
         path: PathBuf,
     },
+    /// A key file was to be made where a file is. The file is as it was.
+    #[error("{} exists already; a key is never overwritten", path.display())]
+    KeyFileExists {
+        /// The file that was named.
+        path: PathBuf,
+    },
+    /// A key file could not be made. No part of one is left.
+    #[error("cannot write {}", path.display())]
+    KeyFileWrite {
+        /// The file that was named.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
     /// A fingerprint is not 32 bytes in hexadecimal.
     #[error("a fingerprint is 64 hexadecimal digits, with or without colons")]
     FingerprintSyntax,

@@ -1,7 +1,7 @@
-//! Secrets in files: read, unless others may read them too.
+//! Secrets in files: made once, and read unless others may read them too.
 
-use std::fs::{File, Metadata};
-use std::io::{self, Read};
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 use super::TlsError;
@@ -12,8 +12,8 @@ const DIGITS: usize = 64;
 /// More than a key file ever holds; the rest of a wrong one is not read.
 const READ_LIMIT: u64 = 4096;
 
-/// The secret in a key file.
-pub(super) fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
+/// The secret in a key file, and the second one if it has two.
+pub(super) fn read(path: &Path) -> Result<(Vec<u8>, Option<Vec<u8>>), TlsError> {
     let unreadable = |source: io::Error| TlsError::KeyFile {
         path: path.to_owned(),
         source,
@@ -31,8 +31,30 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
     let mut text = String::new();
     let read = file.take(READ_LIMIT).read_to_string(&mut text);
     read.map_err(unreadable)?;
-    secret(text.trim()).ok_or_else(|| TlsError::KeyFileSyntax {
+    secrets(&text).ok_or_else(|| TlsError::KeyFileSyntax {
         path: path.to_owned(),
+    })
+}
+
+/// Makes a key file that only its owner may read. Fails where a file is already.
+pub(super) fn create(path: &Path, secret: &[u8]) -> Result<(), TlsError> {
+    let mut text: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+    text.push('\n');
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let written = options.open(path).and_then(|mut file| {
+        let written = file
+            .write_all(text.as_bytes())
+            .and_then(|()| file.sync_all());
+        // Half a key would stand in the way of the next attempt.
+        written.inspect_err(|_| drop(std::fs::remove_file(path)))
+    });
+    let path = path.to_owned();
+    written.map_err(|source| match source.kind() {
+        io::ErrorKind::AlreadyExists => TlsError::KeyFileExists { path },
+        _ => TlsError::KeyFileWrite { path, source },
     })
 }
 
@@ -72,6 +94,17 @@ fn check_private(_: &Path, _: &Metadata) -> Result<(), TlsError> {
     Ok(())
 }
 
+/// One secret or two, each on a line of its own.
+fn secrets(text: &str) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
+    let mut lines = text.trim().lines().map(|line| secret(line.trim()));
+    let first = lines.next()??;
+    let second = match lines.next() {
+        Some(second) => Some(second?),
+        None => None,
+    };
+    lines.next().is_none().then_some((first, second))
+}
+
 fn secret(text: &str) -> Option<Vec<u8>> {
     if text.len() != DIGITS || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
@@ -94,13 +127,45 @@ mod tests {
         let path = directory.path().join("key");
         fs::write(&path, "0f".repeat(32) + "\n").unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
-        assert_eq!(read(&path).unwrap(), [0x0f; 32]);
+        assert_eq!(read(&path).unwrap(), (vec![0x0f; 32], None));
         fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
         let text = read(&path).unwrap_err().to_string();
         assert!(
             text.contains("mode 644") && text.contains("chmod 600"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_key_file_has_one_key_or_two() {
+        let (one, two) = ("0f".repeat(32), "A5".repeat(32));
+        let both = Some((vec![0x0f; 32], Some(vec![0xa5; 32])));
+        assert_eq!(secrets(&format!("{one}\n")), Some((vec![0x0f; 32], None)));
+        assert_eq!(secrets(&format!("{one}\n{two}\n")), both);
+        assert_eq!(secrets(&format!("{one}\r\n{two}")), both);
+        for wrong in [
+            format!("{one}{two}"),
+            format!("{one}\n\n{two}"),
+            format!("{one} {two}"),
+            format!("{one}\n{two}\n{one}"),
+            format!("{one}\n# old"),
+        ] {
+            assert_eq!(secrets(&wrong), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_was_made_is_private_and_is_never_overwritten() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("key");
+        create(&path, &[0x0f; 32]).unwrap();
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let error = create(&path, &[0xa5; 32]).unwrap_err();
+        assert!(matches!(error, TlsError::KeyFileExists { .. }), "{error}");
+        assert_eq!(read(&path).unwrap(), (vec![0x0f; 32], None));
+        let error = create(&directory.path().join("none/key"), &[0; 32]).unwrap_err();
+        assert!(matches!(error, TlsError::KeyFileWrite { .. }), "{error}");
     }
 
     #[test]

@@ -65,11 +65,10 @@ impl ServerTls {
         Ok(tls)
     }
 
-    /// Shows the cluster's certificate, and lets in only who holds the cluster's key.
+    /// Shows the cluster's certificate, and lets in only holders of the cluster's key, or of its second key.
     pub fn cluster(key: &ClusterKey) -> Result<ServerTls, TlsError> {
-        let credentials = key.credentials()?;
-        let belief = Belief::Key(ClusterKey::public_key(&credentials)?);
-        Ok(ServerTls::with(credentials)?.admit(belief))
+        let belief = Belief::Keys(key.public_keys()?);
+        Ok(ServerTls::with(key.credentials()?)?.admit(belief))
     }
 
     /// Lets in only clients whose certificate an authority of this PEM file signed (mutual TLS).

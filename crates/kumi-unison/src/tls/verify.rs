@@ -26,8 +26,8 @@ pub(super) enum Belief {
     Pinned(Vec<Fingerprint>),
     /// Whichever comes; the caller records it once the handshake is complete.
     First,
-    /// Every certificate with this key.
-    Key(SubjectPublicKeyInfoDer<'static>),
+    /// Every certificate with one of these keys.
+    Keys(Vec<SubjectPublicKeyInfoDer<'static>>),
     /// Every certificate; only for this machine.
     Anything,
 }
@@ -93,8 +93,9 @@ impl BeliefVerifier {
         let fingerprint = Fingerprint::of(certificate);
         let believed = match &self.belief {
             Belief::Pinned(pins) => pins.contains(&fingerprint),
-            Belief::Key(key) => {
-                ParsedCertificate::try_from(certificate)?.subject_public_key_info() == *key
+            Belief::Keys(keys) => {
+                let shown = ParsedCertificate::try_from(certificate)?;
+                keys.contains(&shown.subject_public_key_info())
             }
             Belief::First | Belief::Anything => true,
         };

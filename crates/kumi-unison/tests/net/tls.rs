@@ -300,6 +300,31 @@ async fn a_cluster_lets_in_who_knows_its_secret() {
     assert!(error.starts_with("Refused"), "{error}");
 }
 
+/// The steps of a replacement: members with the old key alone, with both in either order, with the new one alone.
+#[tokio::test]
+async fn members_with_two_keys_meet_holders_of_either() {
+    let old = ClusterKey::from_secret(b"the secret of this cluster, old!").unwrap();
+    let new = ClusterKey::from_secret(b"the secret of this cluster, new!").unwrap();
+    let steps = [
+        old.clone(),
+        old.clone().accepting(&new),
+        new.clone().accepting(&old),
+        new.clone(),
+    ];
+    for (at, server) in steps.iter().enumerate() {
+        let lab = lab(ServerTls::cluster(server).unwrap());
+        for (other, client) in steps.iter().enumerate() {
+            let met = connect(&lab, ClientTls::cluster(client).unwrap()).await;
+            // Members differ by one step at a time. Both may also hold both keys.
+            if at.abs_diff(other) <= 1 {
+                works(&met.unwrap()).await;
+            } else {
+                tls_error(met);
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn skipping_verification_works_on_loopback_only() {
     let lab = Lab::start();

@@ -6,37 +6,12 @@ use crate::command_line::exit::chain;
 use kumi_cluster::Security;
 use kumi_unison::tls::check_private_file;
 use kumi_unison::{ClusterKey, TlsError};
-use std::fs::OpenOptions;
-use std::io::{ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Makes a key file, never over an existing one.
 pub(super) fn generate(path: &Path) -> Result<(), Failure> {
-    let secret = ClusterKey::random_secret().map_err(unusable)?;
-    let mut text: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
-    text.push('\n');
-    let opened = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path);
-    let written = opened.and_then(|mut file| {
-        let written = file
-            .write_all(text.as_bytes())
-            .and_then(|()| file.sync_all());
-        // Half a key would stand in the way of the next attempt.
-        written.inspect_err(|_| drop(std::fs::remove_file(path)))
-    });
-    written.map_err(|error| {
-        let file = path.display();
-        Failure::Key(match error.kind() {
-            ErrorKind::AlreadyExists => {
-                format!("{file} exists already; a key is never overwritten")
-            }
-            _ => format!("cannot write {file}: {error}"),
-        })
-    })
+    ClusterKey::create_file(path).map_err(unusable)?;
+    Ok(())
 }
 
 /// What the options and the environment say about trust.
