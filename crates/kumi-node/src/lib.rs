@@ -3,3 +3,5 @@
 //! A library without signals, printing or exits: the `kumi` binary is one user of it, a program that embeds a node is
 //! another.
 #![forbid(unsafe_code)]
+
+pub mod trust;

@@ -157,7 +157,7 @@ const LAYERS: &[Layers] = &[
     },
     Layers {
         package: "kumi-node",
-        layers: &[],
+        layers: &[&["trust"]],
         exempt: &[],
         excepted: &[],
     },
