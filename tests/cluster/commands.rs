@@ -1,6 +1,6 @@
 //! What an operator types, and what comes back: tables, events, exit codes.
 
-use super::nodes::{Cluster, Keys, PATIENCE, Plan, tell, turn};
+use super::nodes::{Cluster, Keys, Plan, TIMEOUT, tell, turn};
 use super::process;
 use rustix::io::ioctl_fionbio;
 use rustix::process::Signal;
@@ -76,7 +76,7 @@ impl Watching {
     #[track_caller]
     fn until(&self, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
         loop {
-            let event = self.events.recv_timeout(PATIENCE);
+            let event = self.events.recv_timeout(TIMEOUT);
             let event = event.unwrap_or_else(|_| panic!("not in time: {what}"));
             if holds(&event) {
                 return event;
@@ -155,7 +155,7 @@ fn an_operator_lists_watches_quarantines_and_sends_away() {
         .printed(&asked)
         .contains(" web http=10.0.0.1:80\n")
     {
-        assert!(started.elapsed() < PATIENCE, "the first node never sees it");
+        assert!(started.elapsed() < TIMEOUT, "the first node never sees it");
     }
 
     let watching = Watching::start(&cluster.keys, &first);

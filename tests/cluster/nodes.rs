@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// How long anything may take before the test fails. Only a failing test ever waits that long.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Clusters of five on two cores disturb each other, so they take turns.
 static TURN: Mutex<()> = Mutex::new(());
@@ -242,7 +242,7 @@ impl Cluster {
             if holds(&self.views) {
                 return started.elapsed();
             }
-            let left = PATIENCE.saturating_sub(started.elapsed());
+            let left = TIMEOUT.saturating_sub(started.elapsed());
             let Ok((life, event)) = self.said.recv_timeout(left) else {
                 panic!("not in time: {what}; {:#?}", self.views);
             };
@@ -286,7 +286,7 @@ impl Cluster {
                 return;
             }
             // A status may have changed between two questions; then they are asked again.
-            assert!(started.elapsed() < PATIENCE, "{hashes:?}");
+            assert!(started.elapsed() < TIMEOUT, "{hashes:?}");
         }
     }
 

@@ -11,7 +11,7 @@ use crate::support::frame::{Frame, Reply};
 use crate::support::server::Server;
 use crate::{reference_binary, tested_binary};
 
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 fn both() -> [Side; 2] {
     [
@@ -28,7 +28,7 @@ fn tested_7_2() -> Option<Side> {
 
 fn client(side: &Side) -> Client {
     side.server
-        .connect(PATIENCE)
+        .connect(TIMEOUT)
         .expect("a server that started takes connections")
 }
 
@@ -336,8 +336,8 @@ fn shutdown_closes_every_connection_and_exits_with_0() {
     for binary in [reference_binary(), tested_binary()] {
         for request in [["SHUTDOWN", "NOSAVE"], ["shutdown", "now"]] {
             let mut server = Server::start(&binary, FLAGS).unwrap();
-            let mut other = server.connect(PATIENCE).unwrap();
-            let mut client = server.connect(PATIENCE).unwrap();
+            let mut other = server.connect(TIMEOUT).unwrap();
+            let mut client = server.connect(TIMEOUT).unwrap();
             assert_eq!(ask(&mut other, "PING"), "+PONG\\r\\n");
             assert_eq!(
                 client.call(&request),
@@ -346,7 +346,7 @@ fn shutdown_closes_every_connection_and_exits_with_0() {
                 binary.display()
             );
             assert_eq!(other.reply(), Err(Silence::Closed), "{}", binary.display());
-            let status = server.wait(PATIENCE).unwrap();
+            let status = server.wait(TIMEOUT).unwrap();
             assert!(status.success(), "{}: {status}", binary.display());
         }
     }

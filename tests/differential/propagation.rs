@@ -13,7 +13,7 @@ use kumi_store::{
 use crate::support::server::Server;
 
 /// How long the reference may take for its answer.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// The last write of every session: what comes before it is compared.
 const END: &str = "SET end-of-session 1";
 
@@ -207,7 +207,7 @@ fn reference(lines: &[&str]) -> Vec<OwnedArgs> {
     let server = Server::start(&crate::reference_binary(), &flags).expect("a reference");
     let connect = || {
         let stream = UnixStream::connect(server.socket()).expect("the server listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
         stream
     };
     let mut replica = connect();

@@ -16,7 +16,7 @@ use crate::support::frame::{Frame, Reply};
 use crate::support::server::Server;
 
 /// How long an answer may take before the server counts as stuck.
-const PATIENCE: Duration = Duration::from_secs(8);
+const TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Flags that both servers are started with.
 pub(crate) const FLAGS: &[&str] = &["--enable-debug-command", "yes", "--hz", "500"];
@@ -106,7 +106,7 @@ impl Side {
     ) -> Result<Side, String> {
         let flags = [FLAGS, more].concat();
         let server = Server::start(binary, &flags)?;
-        let mut control = server.connect(PATIENCE)?;
+        let mut control = server.connect(TIMEOUT)?;
         let hello = control
             .call(&["HELLO", "2"])
             .map_err(|silence| format!("{name} does not answer HELLO: {silence:?}"))?;
@@ -162,7 +162,7 @@ impl Side {
     /// Waits until the last command of a client is this one.
     fn await_command(&mut self, id: &str, command: &str) -> Result<(), String> {
         let wanted = format!(" cmd={command} ");
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         while Instant::now() < until {
             let replies = self.order(&[vec!["CLIENT", "LIST", "ID", id]])?;
             let line = String::from_utf8_lossy(replies[0].frame.text().unwrap_or_default());
@@ -583,7 +583,7 @@ impl<'a> Stage<'a> {
 
 /// A connection that speaks this protocol, and the server's id of it.
 fn connect(side: &Side, protocol: u8) -> Result<(Client, i64), String> {
-    let mut client = side.server.connect(PATIENCE)?;
+    let mut client = side.server.connect(TIMEOUT)?;
     if protocol == 3 {
         call(&mut client, side.name, &["HELLO", "3"])?;
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// How long anything may take before the test fails. Only a failing test ever waits that long.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A running node. Dropping it ends it.
 pub(crate) struct Node {
@@ -154,9 +154,9 @@ impl Lines {
     }
 
     fn next(&self) -> String {
-        match self.0.recv_timeout(PATIENCE) {
+        match self.0.recv_timeout(TIMEOUT) {
             Ok(line) => line,
-            Err(RecvTimeoutError::Timeout) => panic!("no line within {PATIENCE:?}"),
+            Err(RecvTimeoutError::Timeout) => panic!("no line within {TIMEOUT:?}"),
             Err(RecvTimeoutError::Disconnected) => panic!("the program ended without that line"),
         }
     }
@@ -189,9 +189,9 @@ fn wait(child: &mut Child) -> ExitStatus {
         if let Some(status) = child.try_wait().expect("it is our child") {
             return status;
         }
-        if started.elapsed() > PATIENCE {
+        if started.elapsed() > TIMEOUT {
             end(child);
-            panic!("still running after {PATIENCE:?}");
+            panic!("still running after {TIMEOUT:?}");
         }
         // There is no portable way to wait for a child with a limit; nothing depends on how long this takes.
         std::thread::sleep(Duration::from_millis(2));

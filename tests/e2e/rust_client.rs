@@ -1,16 +1,16 @@
 //! The `redis` crate against a node: pipelines, transactions, pub/sub, RESP3 and the asynchronous clients.
 
-use crate::node::{Node, PATIENCE};
+use crate::node::{Node, TIMEOUT};
 use redis::{AsyncTypedCommands, Client, Connection, TypedCommands};
 use std::future::Future;
 use std::thread;
 
 fn connect(url: &str, query: &str) -> Connection {
     let client = Client::open(format!("{url}{query}")).expect("a valid URL");
-    let connection = client.get_connection_with_timeout(PATIENCE);
+    let connection = client.get_connection_with_timeout(TIMEOUT);
     let connection = connection.expect("the node listens");
     connection
-        .set_read_timeout(Some(PATIENCE))
+        .set_read_timeout(Some(TIMEOUT))
         .expect("a socket has timeouts");
     connection
 }
@@ -20,7 +20,7 @@ fn in_tokio<T>(future: impl Future<Output = T>) -> T {
         .enable_all()
         .build()
         .expect("a runtime");
-    let limited = async { tokio::time::timeout(PATIENCE, future).await };
+    let limited = async { tokio::time::timeout(TIMEOUT, future).await };
     runtime.block_on(limited).expect("it takes no time")
 }
 

@@ -18,7 +18,7 @@ const READ_BYTES: usize = 64 * 1024;
 pub(crate) enum Silence {
     /// The server closed the connection and every reply before that has been read.
     Closed,
-    /// Nothing came within the client's patience.
+    /// Nothing came within the client's timeout.
     TimedOut,
     /// What came is no RESP.
     Malformed(String),
@@ -37,11 +37,11 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Connects, and gives up on a reply after `patience`.
-    pub(crate) fn connect(path: &Path, patience: Duration) -> std::io::Result<Client> {
+    /// Connects, and gives up on a reply after `timeout`.
+    pub(crate) fn connect(path: &Path, timeout: Duration) -> std::io::Result<Client> {
         let stream = UnixStream::connect(path)?;
-        stream.set_read_timeout(Some(patience))?;
-        stream.set_write_timeout(Some(patience))?;
+        stream.set_read_timeout(Some(timeout))?;
+        stream.set_write_timeout(Some(timeout))?;
         Ok(Client {
             stream,
             buffer: Vec::new(),

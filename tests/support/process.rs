@@ -5,7 +5,7 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 
 /// More than any program needs to end.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) fn signal(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).expect("it runs and is ours");
@@ -25,7 +25,7 @@ pub(crate) fn ended(child: &mut Child) -> Option<i32> {
         if let Some(status) = child.try_wait().expect("it is our child") {
             return status.code();
         }
-        assert!(started.elapsed() < PATIENCE, "still running");
+        assert!(started.elapsed() < TIMEOUT, "still running");
         // There is no portable way to wait for a child with a limit; nothing depends on how long this takes.
         std::thread::sleep(Duration::from_millis(5));
     }

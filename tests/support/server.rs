@@ -79,8 +79,8 @@ impl Server {
         &self.socket
     }
 
-    pub(crate) fn connect(&self, patience: Duration) -> Result<Client, String> {
-        Client::connect(&self.socket, patience).map_err(|error| {
+    pub(crate) fn connect(&self, timeout: Duration) -> Result<Client, String> {
+        Client::connect(&self.socket, timeout).map_err(|error| {
             format!(
                 "no connection to {}: {error}; the server said:\n{}",
                 self.socket.display(),

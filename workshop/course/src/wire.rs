@@ -8,7 +8,7 @@ use crate::bytes::{command, visible};
 use crate::lang::Lang;
 
 /// How long a reply may take before it counts as missing.
-pub const PATIENCE: Duration = Duration::from_secs(4);
+pub const TIMEOUT: Duration = Duration::from_secs(4);
 
 /// What a test saw that it did not expect.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,7 +93,7 @@ impl Client {
     pub fn connect(address: SocketAddr) -> Result<Client, Failure> {
         let refused =
             |_| Failure { sent: Vec::new(), expected: Expected::Connection, got: Vec::new(), ending: Ending::Refused };
-        let stream = TcpStream::connect_timeout(&address, PATIENCE).map_err(refused)?;
+        let stream = TcpStream::connect_timeout(&address, TIMEOUT).map_err(refused)?;
         stream.set_nodelay(true).map_err(refused)?;
         Ok(Client { stream, address, sent: Vec::new() })
     }
@@ -227,7 +227,7 @@ impl Client {
     /// Reads what is there, up to `length` in all. An ending if nothing came.
     fn read_some(&mut self, got: &mut Vec<u8>, length: usize) -> Option<Ending> {
         let mut buffer = vec![0; length - got.len()];
-        let _ = self.stream.set_read_timeout(Some(PATIENCE));
+        let _ = self.stream.set_read_timeout(Some(TIMEOUT));
         match self.stream.read(&mut buffer) {
             Ok(0) => Some(Ending::Closed),
             Ok(count) => {

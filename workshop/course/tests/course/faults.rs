@@ -59,7 +59,7 @@ fn each_fault_is_found_in_its_step_and_told_as_in_its_snapshot() {
         if update {
             fs::write(&path, &text).expect("written");
         }
-        // Which number of keys is left when patience ends depends on the moment.
+        // Which number of keys is left when the time is up depends on the moment.
         let without_count = |text: &str| match fault {
             "one-cycle-a-second" => text.lines().filter(|line| !line.contains("got  ")).collect::<Vec<_>>().join("\n"),
             _ => text.to_string(),

@@ -11,23 +11,23 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 /// How long a node that agreed to leave may take before the command gives up.
-const LEAVE_PATIENCE: Duration = Duration::from_secs(30);
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long the process of a node that has left may take to end, and how often it is looked whether it has.
-const PORT_PATIENCE: Duration = Duration::from_secs(10);
+const PORT_TIMEOUT: Duration = Duration::from_secs(10);
 const PORT_LOOK: Duration = Duration::from_millis(10);
 
 pub(super) async fn leave(options: &LeaveOptions) -> Result<(), Failure> {
     let client = connect(&options.ask).await?;
     let node = client.members().await?.node;
     client.leave().await?;
-    let gone = tokio::time::timeout(LEAVE_PATIENCE, client.gone()).await;
+    let gone = tokio::time::timeout(LEAVE_TIMEOUT, client.gone()).await;
     client.close().await;
     if gone.is_err() {
         let text = format!("{} agreed to leave and is still there", words::shown(&node));
         return Err(Failure::Ended(text));
     }
-    let is_free = port_freed(&node, PORT_PATIENCE).await;
+    let is_free = port_freed(&node, PORT_TIMEOUT).await;
     Ok(terminal::say(&left(&node, is_free))?)
 }
 
@@ -42,7 +42,7 @@ fn left(node: &str, is_port_free: bool) -> String {
 
 /// Waits until the node's port is free on all addresses of the node that are of this machine: the next command may want
 /// to listen there. Says whether it became free.
-async fn port_freed(node: &str, patience: Duration) -> bool {
+async fn port_freed(node: &str, timeout: Duration) -> bool {
     let freed = async {
         let Ok(addresses) = tokio::net::lookup_host(node).await else {
             return;
@@ -53,7 +53,7 @@ async fn port_freed(node: &str, patience: Duration) -> bool {
             }
         }
     };
-    tokio::time::timeout(patience, freed).await.is_ok()
+    tokio::time::timeout(timeout, freed).await.is_ok()
 }
 
 /// Whether a socket of this machine has that address. Addresses of other machines cannot be bound, for another reason.
@@ -156,7 +156,7 @@ mod tests {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = socket.local_addr().unwrap();
         let node = format!("localhost:{}", address.port());
-        let freed = port_freed(&node, PORT_PATIENCE);
+        let freed = port_freed(&node, PORT_TIMEOUT);
         tokio::pin!(freed);
         let early = tokio::time::timeout(PORT_LOOK * 20, &mut freed).await;
         assert!(early.is_err(), "the port is taken");
@@ -179,8 +179,8 @@ mod tests {
 
     #[tokio::test]
     async fn an_address_of_another_machine_is_not_waited_for() {
-        assert!(port_freed("no address", PORT_PATIENCE).await);
+        assert!(port_freed("no address", PORT_TIMEOUT).await);
         // Reserved for documentation: no machine has it.
-        assert!(port_freed("192.0.2.1:1", PORT_PATIENCE).await);
+        assert!(port_freed("192.0.2.1:1", PORT_TIMEOUT).await);
     }
 }

@@ -378,10 +378,10 @@ fn metadata(options: &UpOptions) -> Result<MemberMetadata, Failure> {
 }
 
 fn listen(kind: SignalKind) -> Result<Signal, Failure> {
-    signal(kind).map_err(unheard)
+    signal(kind).map_err(signal_failure)
 }
 
-fn unheard(error: io::Error) -> Failure {
+fn signal_failure(error: io::Error) -> Failure {
     Failure::io("listening to signals", error)
 }
 
@@ -398,7 +398,7 @@ impl Signals {
         Ok(Self {
             interrupt: listen(SignalKind::interrupt())?,
             terminate: listen(SignalKind::terminate())?,
-            hangup: hangup::listen().map_err(unheard)?,
+            hangup: hangup::listen().map_err(signal_failure)?,
         })
     }
 

@@ -182,12 +182,12 @@ struct Stop {
 
 impl Stop {
     fn new() -> Result<Self, Failure> {
-        let unheard = |error| Failure::io("listening for signals", error);
-        let on = |kind| signal(kind).map_err(unheard);
+        let signal_failure = |error| Failure::io("listening for signals", error);
+        let on = |kind| signal(kind).map_err(signal_failure);
         Ok(Self {
             interrupt: on(SignalKind::interrupt())?,
             terminate: on(SignalKind::terminate())?,
-            hangup: hangup::listen().map_err(unheard)?,
+            hangup: hangup::listen().map_err(signal_failure)?,
         })
     }
 
