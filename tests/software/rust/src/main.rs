@@ -10,7 +10,7 @@ use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
 /// How long a program waits for something that another connection causes.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What a program saw, in order.
 #[derive(Default)]
@@ -44,7 +44,7 @@ async fn until<F: Future<Output = Result<bool>>>(
     what: &str,
     mut holds: impl FnMut() -> F,
 ) -> Result<()> {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     while !holds().await? {
         if Instant::now() > end {
             bail!("waited too long for {what}");
