@@ -1,12 +1,12 @@
 //! Reads a file of requests: splits it into runs of whole requests, and finds the place where it cannot be read on.
 //!
 //! A file is read in two ways. Behind `#K:open` a kumi server wrote it, in groups: requests count when the mark of their group
-//! has come and fits. What is no whole group there is judged by `tail.rs`: it is loaded, cut off, or damage. Everywhere else
+//! has come and fits. What is no whole group there is classified by `tail.rs`: it is loaded, cut off, or damage. Everywhere else
 //! the file was written by another server, and is read as Redis reads it: request by request, with an incomplete one at the
 //! end cut off.
 
 use super::mark::{self, Line};
-use super::tail::{End, Question, Section, Verdict, Walk};
+use super::tail::{self, Outcome, Section, Tail, Walk};
 use super::window::{Edge, Element, Source, Window};
 use kumi_store::crc64;
 use std::io;
@@ -326,8 +326,8 @@ impl<'s> Scanner<'s> {
         if !self.needs_marks() || self.is_long || len < LONG_GROUP {
             return Ok(false);
         }
-        let walk = Walk::run(self.source, self.len, self.position(), self.seed)?;
-        self.is_long = walk.end == End::Mark;
+        let walk = tail::walk(self.source, self.len, self.position(), self.seed)?;
+        self.is_long = matches!(walk, Walk::Mark);
         Ok(!self.is_long)
     }
 
@@ -347,7 +347,7 @@ impl<'s> Scanner<'s> {
             // It was read before: the file has changed since then.
             return Err(ScanError::Damaged { at, reason });
         }
-        let question = Question {
+        let tail = Tail {
             source: self.source,
             len: self.len,
             at,
@@ -356,14 +356,14 @@ impl<'s> Scanner<'s> {
             boot: self.boot,
             reason,
         };
-        match question.judge()? {
-            Verdict::Damaged { at, reason } => Err(ScanError::Damaged { at, reason }),
-            Verdict::Cut(reason) => {
+        match tail.classify()? {
+            Outcome::Damaged { at, reason } => Err(ScanError::Damaged { at, reason }),
+            Outcome::Cut(reason) => {
                 self.ended = true;
                 self.cut_off(reason);
                 Ok(())
             }
-            Verdict::Load { until, cut } => {
+            Outcome::Load { until, cut } => {
                 self.drop_group();
                 self.window.at = self.group;
                 self.continues = false;

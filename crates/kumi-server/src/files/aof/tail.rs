@@ -15,10 +15,13 @@
 //! last sync in any order, so that a power failure leaves holes there, which are zeros. That is assumed only if the system has
 //! been started again since then, or if that is not known.
 //!
-//! Bytes without a mark have no checksum. After a power failure a request does not count if it has zeros that may be lost pages.
-//! A lost page differs from zeros that were written by its place: it begins or ends where a block of the file does. A page
-//! that is lost in the middle of a value leaves the requests as they are; any other one has a zero where a request, its
-//! header or the end of a line should be.
+//! Bytes without a mark have no checksum. Requests that are whole up to the end of the file, or up to `#K:open`, are
+//! loaded with the zeros in their values: a group of kumi that a power failure tore ends in its mark, in a part of it or in
+//! zeros, not behind a request. If the bytes end in any other way after a power failure, a request does not count if it has
+//! zeros that may be lost pages. A lost page differs from zeros that were written by its place: it begins or ends where a
+//! block of the file does. A page that is lost in the middle of a value leaves the requests as they are; any other one has a
+//! zero where a request, its header or the end of a line should be. Such a zero was never written, so there a whole
+//! block of zeros is enough, also with zeros beside it that belong to a value.
 
 use super::mark::Line;
 use super::search::{Found, GroupSearch};
@@ -41,8 +44,8 @@ pub(super) struct Section {
     pub(super) fitted: bool,
 }
 
-/// The bytes in question.
-pub(super) struct Question<'a> {
+/// Bytes that are no whole group.
+pub(super) struct Tail<'a> {
     pub(super) source: &'a dyn Source,
     /// The length of the file.
     pub(super) len: u64,
@@ -59,7 +62,7 @@ pub(super) struct Question<'a> {
 
 /// What is done with the bytes.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum Outcome {
     /// The requests up to this position are loaded. What is behind it is cut off for the reason, or it is `#K:open`.
     Load { until: u64, cut: Option<String> },
     /// All of them are cut off.
@@ -68,18 +71,18 @@ pub(super) enum Verdict {
     Damaged { at: u64, reason: String },
 }
 
-impl Question<'_> {
-    pub(super) fn judge(self) -> io::Result<Verdict> {
-        let walk = Walk::run(self.source, self.len, self.at, self.seed)?;
+impl Tail<'_> {
+    pub(super) fn classify(self) -> io::Result<Outcome> {
+        let walk = walk(self.source, self.len, self.at, self.seed)?;
         let found = self.search(&walk)?;
         // The server that wrote them was killed, or ended: everything that it has written is there.
         let power_held = self.boot.is_some() && self.boot == self.section.boot;
         let (at, reason) = (self.at, self.reason);
-        let damaged = |reason| Ok(Verdict::Damaged { at, reason });
+        let damaged = |reason| Ok(Outcome::Damaged { at, reason });
         if let Some(first) = found.first {
             let lost = self.section.fsync == Some(Fsync::EverySecond) && !power_held;
             if lost && !found.synced {
-                return Ok(Verdict::Cut(reason));
+                return Ok(Outcome::Cut(reason));
             }
             let why = match found.synced {
                 true => ", and later bytes show that these had been synced",
@@ -94,20 +97,23 @@ impl Question<'_> {
                 "the seed of the checksums is damaged: the groups behind it fit another one";
             return damaged(reason.into());
         }
-        if found.own_mark || walk.end == End::Mark {
-            return match power_held {
-                true => damaged(format!("{reason}, and a mark is there")),
-                false => Ok(Verdict::Cut(reason)),
-            };
+        match walk {
+            Walk::Unmarked(requests) if !found.own_mark => Ok(requests.outcome(power_held)),
+            Walk::Unmarked(_) | Walk::Mark if power_held => {
+                damaged(format!("{reason}, and a mark is there"))
+            }
+            Walk::Unmarked(_) | Walk::Mark => Ok(Outcome::Cut(reason)),
         }
-        Ok(walk.verdict(self.len, power_held))
     }
 
     /// Looks for whole groups among the bytes, and behind them.
     fn search(&self, walk: &Walk) -> io::Result<Found> {
-        let until = match walk.end {
+        let until = match walk {
             // What follows belongs to another server.
-            End::Open => walk.position,
+            Walk::Unmarked(Requests {
+                end: End::Open(position),
+                ..
+            }) => *position,
             _ => self.len,
         };
         let mut search = GroupSearch::new(self.at, self.seed);
@@ -123,19 +129,36 @@ impl Question<'_> {
     }
 }
 
+/// What the bytes are, up to the first thing that ends requests without a mark.
+#[derive(Debug)]
+pub(super) enum Walk {
+    /// The mark of a group, or one of another server, is there.
+    Mark,
+    /// No mark is there.
+    Unmarked(Requests),
+}
+
+/// Requests and comments without a mark.
+#[derive(Debug)]
+pub(super) struct Requests {
+    end: End,
+    /// The end of what can be executed: the last request or comment outside of a transaction.
+    whole: u64,
+    /// The same before the first request with zeros that may be lost pages.
+    before_zeros: Option<u64>,
+}
+
 /// How bytes without a mark end.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum End {
-    /// With the file.
-    File,
+enum End {
+    /// With the file, behind an element.
+    File { in_transaction: bool },
     /// The file ends within an element.
     Incomplete,
     /// With bytes that are neither a request nor a comment.
     Bad { reason: String, zeros: Zeros },
-    /// With the mark of a group, or one of another server.
-    Mark,
-    /// With the mark of the next server that opened the file.
-    Open,
+    /// With the mark of the next server that opened the file, at this position.
+    Open(u64),
 }
 
 /// What zeros in a file can be.
@@ -150,135 +173,136 @@ pub(super) enum Zeros {
 }
 
 impl Zeros {
-    /// `zeros` is where they are in a file of `len` bytes, `at` the end of the last whole group: all before it was written at
-    /// once, so that a page may be lost from there on.
-    fn of(zeros: Range<u64>, at: u64, len: u64) -> Self {
-        let is_long = zeros.end - zeros.start >= BLOCK;
-        let (begins, ends) = (
-            zeros.start.is_multiple_of(BLOCK),
-            zeros.end.is_multiple_of(BLOCK),
-        );
+    /// Zeros that a request, a comment or the end of a line should not have. `zeros` is where they are in a file of `len`
+    /// bytes, `at` the end of the last whole group: all before it was written at once, so that a page may be lost from
+    /// there on.
+    fn of_flaw(zeros: &Range<u64>, at: u64, len: u64) -> Self {
+        let first_block = zeros.start.next_multiple_of(BLOCK);
+        let has_block = first_block + BLOCK <= zeros.end;
+        let is_rest_of_block = zeros.start == at && first_block <= zeros.end;
         if zeros.is_empty() {
             Zeros::Written
         } else if zeros.end >= len {
             Zeros::LostEnd
-        } else if is_long && (begins || ends) || zeros.start == at && ends {
+        } else if has_block || is_rest_of_block {
             Zeros::LostPages
         } else {
             Zeros::Written
         }
     }
+
+    /// Whether zeros within an argument may be lost pages. There, zeros may also be what was written.
+    fn may_be_lost(zeros: &Range<u64>, at: u64) -> bool {
+        let is_long = zeros.end - zeros.start >= BLOCK;
+        let (begins, ends) = (
+            zeros.start.is_multiple_of(BLOCK),
+            zeros.end.is_multiple_of(BLOCK),
+        );
+        is_long && (begins || ends) || zeros.start == at && ends
+    }
 }
 
-/// The requests and comments without a mark.
-#[derive(Debug)]
-pub(super) struct Walk {
-    pub(super) end: End,
-    /// Where that is.
-    position: u64,
-    /// The end of what can be executed: the last request or comment outside of a transaction.
-    whole: u64,
-    /// The same before the first request with zeros that may be lost pages.
-    before_zeros: Option<u64>,
-}
-
-impl Walk {
-    /// Walks over a file of `len` bytes from a position on. It keeps one request in memory.
-    pub(super) fn run(source: &dyn Source, len: u64, at: u64, seed: u64) -> io::Result<Self> {
-        let mut window = Window::open(source, len, at)?;
-        let mut in_transaction = false;
-        let (mut whole, mut before_zeros) = (at, None);
-        let end = loop {
-            let (count, is_comment) = match window.element() {
-                Element::Request { len, transaction } => {
-                    match transaction {
-                        Some(Edge::Begin) => in_transaction = true,
-                        Some(Edge::End) => in_transaction = false,
-                        None => {}
-                    }
-                    (len, false)
+/// Walks over a file of `len` bytes from a position on. It keeps one request in memory.
+pub(super) fn walk(source: &dyn Source, len: u64, at: u64, seed: u64) -> io::Result<Walk> {
+    let mut window = Window::open(source, len, at)?;
+    let mut in_transaction = false;
+    let (mut whole, mut before_zeros) = (at, None);
+    let end = loop {
+        let (count, is_comment) = match window.element() {
+            Element::Request { len, transaction } => {
+                match transaction {
+                    Some(Edge::Begin) => in_transaction = true,
+                    Some(Edge::End) => in_transaction = false,
+                    None => {}
                 }
-                Element::Comment(len) => {
-                    match Line::parse(&window.buffer[window.at..window.at + len]) {
-                        Line::Open(other) if other == seed => break End::Open,
-                        Line::Open(_) | Line::Close | Line::Group { .. } => break End::Mark,
-                        _ => {}
-                    }
-                    (len, true)
-                }
-                Element::More => {
-                    window.forget(window.at);
-                    if window.fill()? {
-                        continue;
-                    }
-                    break match window.buffer.is_empty() {
-                        true => End::File,
-                        false => End::Incomplete,
-                    };
-                }
-                Element::Endless => break End::Incomplete,
-                Element::Bad(flaw) => {
-                    let zeros = zeros_around(source, &window, flaw.at, len)?;
-                    break End::Bad {
-                        reason: flaw.reason,
-                        zeros: Zeros::of(zeros, at, len),
-                    };
-                }
-            };
-            let element = &window.buffer[window.at..window.at + count];
-            if has_lost_pages(element, window.position(), at, len) {
-                if is_comment {
-                    // The line end behind them is another one than that of the comment.
-                    break End::Bad {
-                        reason: LOST.into(),
-                        zeros: Zeros::LostPages,
-                    };
-                }
-                before_zeros.get_or_insert(whole);
+                (len, false)
             }
-            window.at += count;
-            if !in_transaction {
-                whole = window.position();
+            Element::Comment(len) => {
+                match Line::parse(&window.buffer[window.at..window.at + len]) {
+                    Line::Open(other) if other == seed => break End::Open(window.position()),
+                    Line::Open(_) | Line::Close | Line::Group { .. } => return Ok(Walk::Mark),
+                    _ => {}
+                }
+                (len, true)
+            }
+            Element::More => {
+                window.forget(window.at);
+                if window.fill()? {
+                    continue;
+                }
+                break match window.buffer.is_empty() {
+                    true => End::File { in_transaction },
+                    false => End::Incomplete,
+                };
+            }
+            Element::Endless => break End::Incomplete,
+            Element::Bad(flaw) => {
+                let zeros = zeros_around(source, &window, flaw.at, len)?;
+                break End::Bad {
+                    reason: flaw.reason,
+                    zeros: Zeros::of_flaw(&zeros, at, len),
+                };
             }
         };
-        Ok(Self {
-            end,
-            position: window.position(),
-            whole,
-            before_zeros,
-        })
-    }
+        let element = &window.buffer[window.at..window.at + count];
+        if has_lost_pages(element, window.position(), at) {
+            if is_comment {
+                // The line end behind them is another one than that of the comment.
+                break End::Bad {
+                    reason: LOST.into(),
+                    zeros: Zeros::LostPages,
+                };
+            }
+            before_zeros.get_or_insert(whole);
+        }
+        window.at += count;
+        if !in_transaction {
+            whole = window.position();
+        }
+    };
+    Ok(Walk::Unmarked(Requests {
+        end,
+        whole,
+        before_zeros,
+    }))
+}
 
-    /// What is done with a file of `len` bytes. `power_held` says that the system has run since the bytes were written.
-    fn verdict(self, len: u64, power_held: bool) -> Verdict {
-        let at = self.whole;
-        let damaged = |reason| Verdict::Damaged { at, reason };
+impl Requests {
+    /// What is done with them. `power_held` says that the system has run since the bytes were written.
+    fn outcome(self, power_held: bool) -> Outcome {
+        let until = self.whole;
+        let damaged = |reason| Outcome::Damaged { at: until, reason };
         let cut = match self.end {
-            End::Open if self.whole == self.position => return Verdict::load(at, None),
-            End::Open => {
+            End::Open(position) if until == position => {
+                return Outcome::Load { until, cut: None };
+            }
+            End::Open(_) => {
                 let reason = "a transaction that does not end, and a server that writes behind it";
                 return damaged(reason.into());
             }
-            End::Mark => return damaged("a mark that does not fit".into()),
+            End::File {
+                in_transaction: false,
+            } => return Outcome::Load { until, cut: None },
+            End::File {
+                in_transaction: true,
+            } => "a transaction has no EXEC".into(),
             End::Bad { reason, zeros } => match zeros {
                 Zeros::Written => return damaged(reason),
                 Zeros::LostPages if power_held => return damaged(reason),
-                Zeros::LostPages | Zeros::LostEnd => Some(reason),
+                Zeros::LostPages | Zeros::LostEnd => reason,
             },
-            End::File if self.whole == len => None,
-            End::File => Some("a transaction has no EXEC".into()),
-            End::Incomplete => Some(super::scan::NOT_COMPLETE.into()),
+            End::Incomplete => super::scan::NOT_COMPLETE.into(),
         };
         match self.before_zeros.filter(|_| !power_held) {
-            Some(until) => Verdict::load(until, Some(LOST.into())),
-            None => Verdict::load(at, cut),
+            Some(until) => Outcome::Load {
+                until,
+                cut: Some(LOST.into()),
+            },
+            None => Outcome::Load {
+                until,
+                cut: Some(cut),
+            },
         }
-    }
-}
-
-impl Verdict {
-    fn load(until: u64, cut: Option<String>) -> Self {
-        Verdict::Load { until, cut }
     }
 }
 
@@ -315,14 +339,14 @@ fn zeros_around(
 }
 
 /// Whether zeros in an element that begins at `position` may be lost pages.
-fn has_lost_pages(element: &[u8], position: u64, at: u64, len: u64) -> bool {
+fn has_lost_pages(element: &[u8], position: u64, at: u64) -> bool {
     let mut next = 0;
     while let Some(zero) = element[next..].iter().position(|&byte| byte == 0) {
         let start = next + zero;
         let zeros = element[start..].iter().take_while(|&&byte| byte == 0);
         next = start + zeros.count();
         let zeros = position + start as u64..position + next as u64;
-        if Zeros::of(zeros, at, len) != Zeros::Written {
+        if Zeros::may_be_lost(&zeros, at) {
             return true;
         }
     }

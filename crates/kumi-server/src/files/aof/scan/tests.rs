@@ -327,14 +327,16 @@ fn lost_pages_are_not_loaded_as_what_another_server_wrote() {
     let value = text(&value);
     let end = file.len();
     file.extend_from_slice(&encode("SET d 1"));
-    // Pages in a value, a page up to the end of the value, a part of a page at the end of the file.
+    let len = file.len();
+    // Pages in a value with an incomplete request behind it, a page up to the end of the value, a part of a page at the
+    // end of the file.
     let lost = [
-        (4096..8192, good),
-        (end - end % 512..file.len(), good),
-        (end + 3..file.len(), end),
+        (4096..8192, &b"*2\r\n$3\r\nDEL"[..], good),
+        (end - end % 512..len, b"", good),
+        (end + 3..len, b"", end),
     ];
-    for (pages, cut) in lost {
-        let mut file = file.clone();
+    for (pages, rest, cut) in lost {
+        let mut file = [&file[..], rest].concat();
         file[pages.clone()].fill(0);
         // After a power failure the zeros are pages that were never written ...
         let found = |boot| scan_in(boot, &file).map(|(all, cut)| (all.concat().len(), cut));
@@ -345,13 +347,91 @@ fn lost_pages_are_not_loaded_as_what_another_server_wrote() {
     }
     // ... and without one zeros in a value are what was written.
     file[4096..8192].fill(0);
-    assert_eq!(scan_in(Some(1), &file).map(|(_, cut)| cut), Ok(None));
+    let torn = [&file[..], b"*2\r\n$3\r\nDEL"].concat();
+    let whole = Ok(Some(len as u64));
+    assert_eq!(scan_in(Some(1), &torn).map(|(_, cut)| cut), whole);
     // Zeros that are no pages are damage where a request should be, and a part of a value otherwise.
     file[4096..8192].fill(b'x');
     file[5000..7000].fill(0);
     assert_eq!(scan_in(Some(2), &file).map(|(_, cut)| cut), Ok(None));
     file[end..end + 3].fill(0);
     assert_eq!(scan_in(Some(2), &file), Err(end as u64));
+}
+
+#[test]
+fn whole_requests_up_to_the_end_of_the_file_are_loaded_with_their_zeros() {
+    for boot in [Some(1), Some(2), None] {
+        let mut file = opened(Fsync::EverySecond);
+        file.extend_from_slice(&group(0, &["SET a 1"]));
+        let good = file.len();
+        // The zeros begin, or end, where a block does; and one block of them is all of the value.
+        let request = encode(&format!("SET b {}", "x".repeat(9000)));
+        let value = good + request.len() - 9002;
+        let block = value.next_multiple_of(512);
+        for zeros in [
+            block..block + 512,
+            block..block + 1000,
+            block + 100..block + 1024,
+            value..value + 9000,
+        ] {
+            let mut file = [&file[..], &request].concat();
+            file[zeros.clone()].fill(0);
+            file.extend_from_slice(&encode("SET c 1"));
+            let loaded = String::from_utf8_lossy(&file[good..]).replace("\r\n", " ");
+            let found = scan_in(boot, &file).map(|(all, cut)| (all.concat(), cut));
+            let expected = text("SET a 1") + &loaded;
+            assert_eq!(found, Ok((expected, None)), "{boot:?} {zeros:?}");
+        }
+    }
+}
+
+#[test]
+fn lost_pages_beside_zeros_of_a_value_are_cut_off() {
+    let mut file = opened(Fsync::EverySecond);
+    file.extend_from_slice(&group(0, &["SET a 1"]));
+    let good = file.len();
+    // A value that begins with zeros, in a request whose first block is lost from the last group on: the header is zeros,
+    // and more zeros follow than the block has.
+    let value = "\0".repeat(700) + &"x".repeat(3000);
+    file.extend_from_slice(&encode(&format!("SET b {value}")));
+    let header = file[good..].iter().position(|&byte| byte == 0).unwrap();
+    assert!(good + header < good.next_multiple_of(512));
+    let mut lost = file.clone();
+    lost[good..good.next_multiple_of(512)].fill(0);
+    assert!(lost[good + header + 700] != 0 && !(good + header + 700).is_multiple_of(512));
+    let cut = |bytes: &[u8], boot| scan_in(boot, bytes).map(|(_, cut)| cut);
+    for boot in [Some(2), None] {
+        assert_eq!(cut(&lost, boot), Ok(Some(good as u64)), "{boot:?}");
+    }
+    assert_eq!(cut(&lost, Some(1)), Err(good as u64));
+    // A lost block in the middle, with zeros of the values on both sides of it: neither end is at a border.
+    let mut file = file[..good].to_vec();
+    let first = encode(&format!("SET b {}", "\0".repeat(300)));
+    let second = encode(&format!("SET c {}", "\0".repeat(300) + "x"));
+    let border = (good + first.len()).next_multiple_of(512);
+    let filler = encode(&format!(
+        "SET f {}",
+        "x".repeat(border - good + 200 - first.len())
+    ));
+    file.extend_from_slice(&filler);
+    let before = file.len() as u64;
+    file.extend_from_slice(&first);
+    file.extend_from_slice(&second);
+    let block = (file.len() - second.len()) / 512 * 512;
+    file[block..block + 512].fill(0);
+    let zeros = file[block..].iter().take_while(|&&byte| byte == 0).count();
+    assert!(file[block - 1] == 0 && zeros > 512 && !(block + zeros).is_multiple_of(512));
+    for boot in [Some(2), None] {
+        assert_eq!(cut(&file, boot), Ok(Some(before)), "{boot:?}");
+    }
+    assert_eq!(cut(&file, Some(1)), Err(before));
+    // Zeros without a whole block are damage.
+    let mut damaged = file[..good].to_vec();
+    damaged.extend_from_slice(&encode("SET d 1"));
+    let wrong = damaged.len();
+    damaged.extend_from_slice(&[0; 100]);
+    damaged.extend_from_slice(&encode("SET e 1"));
+    assert_eq!(cut(&damaged, Some(2)), Err(wrong as u64));
 }
 
 #[test]
