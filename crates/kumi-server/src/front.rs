@@ -20,11 +20,13 @@
 mod accept;
 mod aof;
 mod config;
+mod connections;
 mod facts;
 mod host;
 mod loading;
 mod output;
 mod requests;
+mod stop;
 mod tls;
 
 pub use config::{ServerConfig, ServerError};
@@ -34,27 +36,27 @@ use crate::base::discard::Discarder;
 use crate::base::oom_score::OomScore;
 use crate::base::process::rss_bytes;
 use crate::base::shutdown::Shutdown;
-use crate::net::conn::{Conn, Input, Stream};
-use crate::net::listen::{Listener, Listeners};
-use crate::net::tls::failures::Failures;
+use crate::net::listen::Listeners;
+use accept::Acceptor;
 use aof::AofState;
-use kumi_resp::Batch;
-use kumi_store::config::ShutdownOptions;
-use kumi_store::{Effect, Outputs, SessionKey, ShutdownRequest, Store, TurnTimes};
+use connections::Connections;
+use kumi_store::{Effect, Outputs, SessionKey, Store, TurnTimes};
 use mio::event::Event;
-use mio::{Events, Interest, Poll, Token, Waker};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use mio::{Events, Poll, Token, Waker};
+use requests::Buffers;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 use std::time::Duration;
+use stop::Stop;
+use tls::TlsAccess;
 
 /// Events taken from the system at once. More wait for the next turn.
 const EVENTS_PER_TURN: usize = 1024;
 
 /// The longest wait while the discard thread works: it waits for collections in turn.
-const DISCARD_PATIENCE: Duration = Duration::from_millis(1);
+const DISCARD_WAIT: Duration = Duration::from_millis(1);
 
 /// Tokens at and above this are listeners; below, they are session slots.
 const FIRST_LISTENER: usize = 1 << 40;
@@ -70,70 +72,69 @@ pub(crate) struct EngineIo<'a> {
 /// Everything outside the engine.
 #[derive(Debug)]
 pub(crate) struct Front {
-    pub(crate) poll: Poll,
-    pub(crate) clock: Clock,
-    /// By session slot.
-    pub(crate) conns: Vec<Option<Box<Conn>>>,
-    /// A listener keeps its place as long as it is open: its token is derived from the place.
-    pub(crate) listeners: Vec<Option<Listener>>,
-    /// Listeners that may have more clients waiting than were accepted.
-    pub(crate) unaccepted: Vec<usize>,
-    /// Listeners to try again at this reading of the steady clock: the system had no more
-    /// descriptors.
-    pub(crate) starved: Vec<(u64, usize)>,
     pub(crate) config: ServerConfig,
-    pub(crate) rejected_connections: u64,
-    /// Resident memory before any client was served.
-    pub(crate) startup_rss_bytes: u64,
+    pub(crate) clock: Clock,
     /// The times of the turn that runs.
     pub(crate) times: TurnTimes,
-    /// Wakes the loop from other threads.
-    pub(crate) waker: Arc<Waker>,
+    poller: Poller,
+    pub(crate) acceptor: Acceptor,
+    pub(crate) connections: Connections,
+    buffers: Buffers,
+    pub(crate) tls: TlsAccess,
     pub(crate) aof: AofState,
     /// `rdb-key-save-delay`, for the thread that writes a snapshot.
-    pub(crate) key_save_delay_us: Arc<AtomicI64>,
-    /// The score by which the system chooses a process to end.
-    pub(crate) oom_score: OomScore,
-    pub(crate) shutdown: Shutdown,
-    /// A client sent SHUTDOWN.
-    pub(crate) shutdown_request: Option<ShutdownRequest>,
-    /// Why the data could not be saved at a stop through the handle.
-    pub(crate) unsaved: Option<io::Error>,
-    /// The server stops: nothing more is read, what waits is still written.
-    pub(crate) draining: bool,
+    key_save_delay_us: Arc<AtomicI64>,
+    pub(crate) stop: Stop,
     pub(crate) discarder: Discarder,
-    /// The allocator does not collect before this reading of the steady clock.
-    next_collection_ns: u64,
-    /// Empty inputs with room for a read.
-    #[expect(
-        clippy::vec_box,
-        reason = "boxes move to connections and back; the pool only lends"
-    )]
-    pub(crate) workspaces: Vec<Box<Input>>,
-    /// Lists of decoded requests for reuse; a second one is needed only while a long command
-    /// serves others.
-    pub(crate) batches: Vec<Batch>,
+    pub(crate) process: Process,
+    /// A long command runs and this is a turn inside of it.
+    inner: bool,
+}
+
+/// What the system reports of sockets.
+#[derive(Debug)]
+struct Poller {
+    poll: Poll,
+    /// Wakes the loop from other threads.
+    waker: Arc<Waker>,
     events: Events,
     /// Events that are still to be handled. They are here and not on the stack, so that an inner
     /// turn goes on where the outer one was when its command began to take long.
     ready: VecDeque<Ready>,
-    /// Connections to read at the next turn without waiting for an event.
-    pub(crate) unread: VecDeque<SessionKey>,
-    /// Connections to write to although the store does not list them.
-    pub(crate) unwritten: Vec<SessionKey>,
-    /// Connections that close once their output is written.
-    pub(crate) closing: Vec<SessionKey>,
-    /// Effects on connections that an inner turn may not touch.
-    deferred: Vec<Effect>,
-    /// A long command runs and this is a turn inside of it.
-    pub(crate) inner: bool,
-    /// What new connections with TLS are served with; none if there is no `tls-port`.
-    pub(crate) tls: Option<Arc<rustls::ServerConfig>>,
-    /// When handshakes have to be over, by the steady clock, in the order they began.
-    pub(crate) handshakes: VecDeque<(u64, SessionKey)>,
-    pub(crate) tls_failures: Failures,
-    /// The buffer that ciphertext is read into.
-    pub(crate) ciphertext: Vec<u8>,
+}
+
+impl Poller {
+    fn new() -> io::Result<Self> {
+        let poll = Poll::new()?;
+        let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
+        Ok(Self {
+            poll,
+            waker,
+            events: Events::with_capacity(EVENTS_PER_TURN),
+            ready: VecDeque::new(),
+        })
+    }
+
+    /// Waits for events until `timeout` has passed at most, and lists them as ready.
+    fn wait(&mut self, timeout: Duration) -> io::Result<()> {
+        match self.poll.poll(&mut self.events, Some(timeout)) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        self.ready.extend(self.events.iter().map(Ready::from));
+        self.events.clear();
+        Ok(())
+    }
+}
+
+/// The process that the server runs in.
+#[derive(Debug)]
+pub(crate) struct Process {
+    /// Resident memory before any client was served.
+    startup_rss_bytes: u64,
+    /// The score by which the system chooses a process to end.
+    pub(crate) oom_score: OomScore,
 }
 
 /// An event, copied out of the system's list.
@@ -166,162 +167,71 @@ impl Front {
         listeners: Listeners,
         shutdown: Shutdown,
     ) -> io::Result<Self> {
-        let poll = Poll::new()?;
-        let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
-        shutdown.attach(Some(waker.clone()));
-        let mut front = Self {
-            poll,
-            clock: Clock::new(),
-            conns: Vec::new(),
-            listeners: Vec::new(),
-            unaccepted: Vec::new(),
-            starved: Vec::new(),
+        let poller = Poller::new()?;
+        shutdown.attach(Some(poller.waker.clone()));
+        let mut acceptor = Acceptor::default();
+        for listener in listeners.0 {
+            acceptor.add(poller.poll.registry(), listener)?;
+        }
+        Ok(Self {
             config,
-            rejected_connections: 0,
-            startup_rss_bytes: rss_bytes(),
+            clock: Clock::new(),
             times: TurnTimes::default(),
-            waker,
+            poller,
+            acceptor,
+            connections: Connections::default(),
+            buffers: Buffers::default(),
+            tls: TlsAccess::default(),
             aof: AofState::default(),
             key_save_delay_us: Arc::default(),
-            oom_score: OomScore::default(),
-            shutdown,
-            shutdown_request: None,
-            unsaved: None,
-            draining: false,
+            stop: Stop::new(shutdown),
             discarder: Discarder::start()?,
-            next_collection_ns: 0,
-            workspaces: Vec::new(),
-            batches: Vec::new(),
-            events: Events::with_capacity(EVENTS_PER_TURN),
-            ready: VecDeque::new(),
-            unread: VecDeque::new(),
-            unwritten: Vec::new(),
-            closing: Vec::new(),
-            deferred: Vec::new(),
+            process: Process {
+                startup_rss_bytes: rss_bytes(),
+                oom_score: OomScore::default(),
+            },
             inner: false,
-            tls: None,
-            handshakes: VecDeque::new(),
-            tls_failures: Failures::default(),
-            ciphertext: Vec::new(),
-        };
-        for listener in listeners.0 {
-            front.add_listener(listener)?;
-        }
-        Ok(front)
-    }
-
-    /// Registers a listener with the poll.
-    pub(crate) fn add_listener(&mut self, mut listener: Listener) -> io::Result<()> {
-        let free = self.listeners.iter().position(Option::is_none);
-        let index = free.unwrap_or(self.listeners.len());
-        let token = Token(FIRST_LISTENER + index);
-        let registry = self.poll.registry();
-        match &mut listener {
-            Listener::Tcp { socket, .. } => registry.register(socket, token, Interest::READABLE)?,
-            Listener::Unix { socket, .. } => {
-                registry.register(socket, token, Interest::READABLE)?
-            }
-        }
-        if index == self.listeners.len() {
-            self.listeners.push(None);
-        }
-        self.listeners[index] = Some(listener);
-        Ok(())
-    }
-
-    /// Whether the server was asked to stop.
-    pub(crate) fn is_stopping(&self) -> bool {
-        self.shutdown_request.is_some() || self.shutdown.is_requested() || self.aof.fatal.is_some()
-    }
-
-    /// Whether a stop by a signal waits: the periodic work, which does it in Redis, is paused.
-    pub(crate) fn postpones_stop(&self, engine: &EngineIo<'_>) -> bool {
-        let by_signal = self.shutdown_request.is_none() && self.shutdown.signal().is_some();
-        by_signal && self.aof.fatal.is_none() && engine.store.is_cron_paused()
-    }
-
-    /// Whether a stop through the handle waits for the first base of the append-only file.
-    pub(crate) fn waits_for_first_base(&self) -> bool {
-        let by_handle = self.shutdown_request.is_none() && self.shutdown.signal().is_none();
-        by_handle && self.aof.fatal.is_none() && self.first_base_is_missing()
-    }
-
-    /// Saves what a stop by signal or through the handle has to save. False if that failed: the server goes on, unless it
-    /// is the handle's owner who waits for its end.
-    pub(crate) fn prepare_stop(&mut self, engine: &mut EngineIo<'_>) -> bool {
-        tracing::info!("User requested shutdown...");
-        let settings = engine.store.config().settings();
-        let options = match self.shutdown.signal() {
-            Some(SIGTERM) => settings.shutdown_on_sigterm,
-            Some(SIGINT) => settings.shutdown_on_sigint,
-            _ => ShutdownOptions::default(),
-        };
-        let saved = engine.store.save_at_end(options.save, options.force, self);
-        let saved = match saved {
-            Err(error) if self.shutdown.signal().is_none() => {
-                self.unsaved = Some(error);
-                false
-            }
-            Err(_) if !options.force => {
-                tracing::warn!(
-                    "Errors trying to shut down the server. Check the logs for more information."
-                );
-                self.shutdown.withdraw();
-                return false;
-            }
-            saved => saved.unwrap_or(false),
-        };
-        let mut request = ShutdownRequest::default();
-        request.now = options.now;
-        request.force = options.force;
-        request.saved = saved;
-        self.shutdown_request = Some(request);
-        true
+        })
     }
 
     /// Whether the next turn has something to do without waiting for an event.
     fn has_work(&self, engine: &EngineIo<'_>) -> bool {
-        !self.unread.is_empty()
-            || !self.unaccepted.is_empty()
-            || !self.unwritten.is_empty()
-            || !self.deferred.is_empty()
+        self.connections.have_work()
+            || !self.acceptor.unaccepted.is_empty()
             || engine.store.has_effects()
     }
 
-    /// How long the next turn may wait.
-    pub(crate) fn patience(&self, engine: &EngineIo<'_>) -> Duration {
+    /// How long the next turn may wait for events.
+    pub(crate) fn longest_wait(&self, engine: &EngineIo<'_>) -> Duration {
         if self.has_work(engine) {
             return Duration::ZERO;
         }
         let deadline_us = engine.store.next_deadline().saturating_mul(1000);
-        let patience = Duration::from_micros(deadline_us.saturating_sub(self.clock.last().unix_us));
+        let wait = Duration::from_micros(deadline_us.saturating_sub(self.clock.last().unix_us));
         if self.discarder.pending() > 0 {
-            patience.min(DISCARD_PATIENCE)
+            wait.min(DISCARD_WAIT)
         } else {
-            patience
+            wait
         }
     }
 
-    /// Waits at most `patience`, then does everything that is ready.
-    pub(crate) fn turn(&mut self, engine: &mut EngineIo<'_>, patience: Duration) -> io::Result<()> {
-        match self.poll.poll(&mut self.events, Some(patience)) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
+    /// Waits for events until `timeout` has passed at most, then does everything that is ready.
+    pub(crate) fn turn(&mut self, engine: &mut EngineIo<'_>, timeout: Duration) -> io::Result<()> {
+        self.poller.wait(timeout)?;
         let start_ns = self.clock.rebase().mono_ns;
-        self.ready.extend(self.events.iter().map(Ready::from));
-        self.events.clear();
         // What these lists get during the turn is for the next one.
-        let (unread, unaccepted) = (self.unread.len(), std::mem::take(&mut self.unaccepted));
-        while let Some(ready) = self.ready.pop_front() {
+        let (unread, unaccepted) = (
+            self.connections.unread.len(),
+            std::mem::take(&mut self.acceptor.unaccepted),
+        );
+        while let Some(ready) = self.poller.ready.pop_front() {
             self.handle(engine, ready);
         }
         for _ in 0..unread {
-            let Some(key) = self.unread.pop_front() else {
+            let Some(key) = self.connections.unread.pop_front() else {
                 break;
             };
-            if let Some(conn) = self.conn(key) {
+            if let Some(conn) = self.connections.get(key) {
                 conn.listed = false;
                 self.serve(engine, key);
             }
@@ -339,9 +249,7 @@ impl Front {
         for index in unaccepted {
             self.accept(engine, index);
         }
-        if !self.starved.is_empty() {
-            self.accept_starved();
-        }
+        self.acceptor.retry_starved(self.clock.last().mono_ns);
         self.carry_out(engine);
         if !self.inner {
             engine.store.end_turn(engine.outputs);
@@ -355,7 +263,7 @@ impl Front {
             engine.store.end_turn(engine.outputs);
             self.flush(engine);
         }
-        if !self.handshakes.is_empty() {
+        if !self.tls.handshakes.is_empty() {
             self.end_handshakes(engine);
         }
         self.close_flushed(engine);
@@ -366,20 +274,8 @@ impl Front {
         engine
             .store
             .note_garbage(self.discarder.garbage_bytes(), now);
-        self.collect_freed();
-    }
-
-    /// Has the allocator take what the discard thread freed, for half of the time at most: a
-    /// flushed database of three million keys is back with the system after about two seconds.
-    fn collect_freed(&mut self) {
-        if self.inner || !self.discarder.wants_collection() {
-            return;
-        }
-        let start_ns = self.clock.last().mono_ns;
-        if start_ns >= self.next_collection_ns {
-            self.discarder.collect();
-            let end_ns = self.clock.read().mono_ns;
-            self.next_collection_ns = end_ns + (end_ns - start_ns);
+        if !self.inner {
+            self.discarder.collect_freed(&mut self.clock);
         }
     }
 
@@ -391,13 +287,18 @@ impl Front {
         if token.0 >= FIRST_LISTENER {
             return self.accept(engine, token.0 - FIRST_LISTENER);
         }
-        let Some(conn) = self.conns.get_mut(token.0).and_then(Option::as_mut) else {
+        let Some(conn) = self
+            .connections
+            .slots
+            .get_mut(token.0)
+            .and_then(Option::as_mut)
+        else {
             return;
         };
         let key = conn.key;
         if ready.writable && conn.write_blocked {
             conn.write_blocked = false;
-            self.unwritten.push(key);
+            self.connections.unwritten.push(key);
         }
         if conn.closing {
             if ready.broken {
@@ -412,28 +313,10 @@ impl Front {
         }
     }
 
-    /// The connection of a session, if it is still there.
-    pub(crate) fn conn(&mut self, key: SessionKey) -> Option<&mut Conn> {
-        self.conns
-            .get_mut(key.slot as usize)?
-            .as_deref_mut()
-            .filter(|conn| conn.key == key)
-    }
-
-    /// Has a connection read at the next turn, event or not.
-    pub(crate) fn list_unread(&mut self, key: SessionKey) {
-        if let Some(conn) = self.conn(key)
-            && !conn.listed
-        {
-            conn.listed = true;
-            self.unread.push_back(key);
-        }
-    }
-
     /// Does what the store asks for. Resumed sessions may ask for more, hence the loop.
     fn carry_out(&mut self, engine: &mut EngineIo<'_>) {
-        if !self.inner && !self.deferred.is_empty() {
-            for effect in std::mem::take(&mut self.deferred) {
+        if !self.inner && !self.connections.deferred.is_empty() {
+            for effect in std::mem::take(&mut self.connections.deferred) {
                 self.carry_out_one(engine, effect);
             }
         }
@@ -447,11 +330,11 @@ impl Front {
     fn carry_out_one(&mut self, engine: &mut EngineIo<'_>, effect: Effect) {
         match effect {
             Effect::Resume(key) if self.may_touch(key) => self.resume(engine, key),
-            Effect::Resume(_) => self.deferred.push(effect),
+            Effect::Resume(_) => self.connections.deferred.push(effect),
             Effect::Close(key) => self.close(engine, key),
-            Effect::CloseAfterFlush(key) => self.close_after_flush(key),
+            Effect::CloseAfterFlush(key) => self.connections.close_after_flush(key),
             Effect::Discard(garbage) => self.discarder.discard(garbage),
-            Effect::Shutdown(request) => self.shutdown_request = Some(request),
+            Effect::Shutdown(request) => self.stop.request = Some(request),
             effect => tracing::error!(?effect, "the front does not know this effect"),
         }
     }
@@ -459,31 +342,21 @@ impl Front {
     /// Whether nothing further up the stack depends on the connection.
     pub(crate) fn may_touch(&mut self, key: SessionKey) -> bool {
         let inner = self.inner;
-        self.conn(key)
+        self.connections
+            .get(key)
             .is_none_or(|conn| !(conn.running || inner && conn.blocked))
     }
 
     /// Ends a connection and its session. Closing the socket takes it out of the poll.
     pub(crate) fn close(&mut self, engine: &mut EngineIo<'_>, key: SessionKey) {
         if !self.may_touch(key) {
-            self.deferred.push(Effect::Close(key));
+            self.connections.deferred.push(Effect::Close(key));
             return;
         }
-        if self.conn(key).is_some() {
-            self.conns[key.slot as usize] = None;
+        if self.connections.get(key).is_some() {
+            self.connections.slots[key.slot as usize] = None;
             engine.store.disconnect(key);
             engine.outputs.remove(key);
         }
-    }
-
-    /// Takes a new connection in.
-    pub(crate) fn add_conn(&mut self, key: SessionKey, mut stream: Stream) -> io::Result<()> {
-        let slot = key.slot as usize;
-        stream.register(self.poll.registry(), Token(slot), Interest::READABLE)?;
-        if self.conns.len() <= slot {
-            self.conns.resize_with(slot + 1, || None);
-        }
-        self.conns[slot] = Some(Box::new(Conn::new(stream, key)));
-        Ok(())
     }
 }

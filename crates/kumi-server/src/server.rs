@@ -71,9 +71,9 @@ pub(crate) fn run_and_tell(
         reason: error.to_string(),
     })?;
     let mut front = Front::new(config, listeners, shutdown.clone())?;
-    front.tls = tls;
+    front.tls.config = tls;
     let settings = engine.settings();
-    front.oom_score.start(settings, ends_process);
+    front.process.oom_score.start(settings, ends_process);
     let now = front.clock.read();
     let mut store = Store::new(engine, random::seeds()?, now);
     if ends_process {
@@ -125,22 +125,21 @@ pub(crate) fn run_and_tell(
     }
     stopped?;
     front
+        .stop
         .unsaved
         .take()
         .map_or(Ok(()), |error| Err(ServerError::Save(error)))
 }
 
 fn announce(front: &Front) {
-    let mut listeners = front.listeners.iter().flatten();
-    if listeners.any(|listener| listener.tcp_address().is_some()) {
+    let open = || front.acceptor.open();
+    if open().any(|listener| listener.tcp_address().is_some()) {
         tracing::info!("Ready to accept connections tcp");
     }
-    let mut listeners = front.listeners.iter().flatten();
-    if listeners.any(|listener| listener.tls_address().is_some()) {
+    if open().any(|listener| listener.tls_address().is_some()) {
         tracing::info!("Ready to accept connections tls");
     }
-    let mut listeners = front.listeners.iter().flatten();
-    if listeners.any(|listener| listener.unix_path().is_some()) {
+    if open().any(|listener| listener.unix_path().is_some()) {
         tracing::info!("Ready to accept connections unix");
     }
 }
@@ -148,21 +147,21 @@ fn announce(front: &Front) {
 fn serve(front: &mut Front, engine: &mut EngineIo<'_>) -> io::Result<()> {
     loop {
         while !front.is_stopping() || front.postpones_stop(engine) {
-            let patience = front.patience(engine);
-            front.turn(engine, patience)?;
+            let timeout = front.longest_wait(engine);
+            front.turn(engine, timeout)?;
         }
         // SHUTDOWN and a signal are refused until the first base of the append-only file is complete. The owner of the
         // handle joins the thread, so its stop waits for the base instead.
         while front.waits_for_first_base() {
-            let patience = front.patience(engine);
-            front.turn(engine, patience)?;
+            let timeout = front.longest_wait(engine);
+            front.turn(engine, timeout)?;
         }
         if front.aof.fatal.is_some() {
             // No reply may be sent any more.
             return Err(io::Error::other("the append-only file failed"));
         }
         // The command SHUTDOWN has saved what it had to.
-        if front.shutdown_request.is_some() || front.prepare_stop(engine) {
+        if front.stop.request.is_some() || front.prepare_stop(engine) {
             return Ok(());
         }
     }
@@ -172,8 +171,8 @@ fn serve(front: &mut Front, engine: &mut EngineIo<'_>) -> io::Result<()> {
 fn stop(front: &mut Front, engine: &mut EngineIo<'_>) -> io::Result<()> {
     // Connections that were waiting before the request to stop are still accepted.
     front.turn(engine, Duration::ZERO)?;
-    front.listeners.clear();
-    let at_once = front.shutdown_request.is_some_and(|request| request.now);
+    front.acceptor.listeners.clear();
+    let at_once = front.stop.request.is_some_and(|request| request.now);
     let start_ns = front.clock.read().mono_ns;
     let within = |front: &Front, limit: Duration| {
         let elapsed_ns = front.clock.last().mono_ns - start_ns;
@@ -181,19 +180,19 @@ fn stop(front: &mut Front, engine: &mut EngineIo<'_>) -> io::Result<()> {
     };
     loop {
         front.turn(engine, Duration::ZERO)?;
-        if front.unread.is_empty() || !within(front, LAST_REQUESTS) {
+        if front.connections.unread.is_empty() || !within(front, LAST_REQUESTS) {
             break;
         }
     }
-    front.draining = true;
-    if front.shutdown_request.is_some_and(|request| request.saved)
+    front.stop.draining = true;
+    if front.stop.request.is_some_and(|request| request.saved)
         && engine.store.unsaved_changes() > 0
         && let Err(error) = engine.store.save_now(front)
     {
         tracing::error!(%error, "the last writes before the stop could not be saved");
-        front.unsaved = Some(error);
+        front.stop.unsaved = Some(error);
     }
-    while front.has_output(engine) && within(front, LAST_REPLIES) {
+    while front.connections.have_output(engine.outputs) && within(front, LAST_REPLIES) {
         front.turn(engine, Duration::from_millis(10))?;
     }
     front.close_all(engine);

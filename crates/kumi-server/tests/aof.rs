@@ -259,7 +259,7 @@ fn data_survives_a_restart_and_a_kill() {
 }
 
 #[test]
-fn limits_on_clients_do_not_apply_to_a_log_that_is_loaded() {
+fn limits_on_clients_do_not_apply_to_an_aof_that_is_loaded() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::kumi(dir.path(), AOF);
     let script = "for i=1,40 do redis.call('set','k'..i,string.rep('x',100000)) end redis.call('set','last',1)";
@@ -458,7 +458,7 @@ fn a_rewrite_waits_for_a_running_save() {
 }
 
 #[test]
-fn a_rewrite_without_a_log_waits_for_a_running_save() {
+fn a_rewrite_without_an_aof_waits_for_a_running_save() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::kumi(dir.path(), &["--rdb-key-save-delay", "20000"]);
     let mut client = server.connect();
@@ -558,7 +558,7 @@ fn it_is_turned_on_and_off_at_run_time() {
 }
 
 /// Bytes of all files of the log.
-fn log_bytes(dir: &Path) -> u64 {
+fn aof_bytes(dir: &Path) -> u64 {
     let sizes = files(dir, "").into_iter();
     sizes
         .map(|path| fs::metadata(path).map_or(0, |facts| facts.len()))
@@ -579,10 +579,10 @@ fn what_earlier_lives_wrote_counts_as_growth() {
         }
         server.kill();
     }
-    assert!(log_bytes(dir.path()) > 40_000);
+    assert!(aof_bytes(dir.path()) > 40_000);
     let args = ["--appendonly", "yes", "--auto-aof-rewrite-min-size", "16kb"];
     let server = Server::kumi(dir.path(), &args);
-    eventually(|| log_bytes(dir.path()), |&bytes| bytes < 4096);
+    eventually(|| aof_bytes(dir.path()), |&bytes| bytes < 4096);
     assert_eq!(server.line("GET same"), format!("{value}399"));
 }
 
@@ -605,7 +605,7 @@ fn it_is_rewritten_when_it_has_grown() {
             );
         }
     }
-    eventually(|| log_bytes(dir.path()), |&bytes| bytes < 64 * 1024);
+    eventually(|| aof_bytes(dir.path()), |&bytes| bytes < 64 * 1024);
     eventually(|| files(dir.path(), ".base.rdb").len(), |&count| count == 1);
     assert!(!server.line("INFO persistence").contains("aof_rewrites:0"));
     let digest = server.digest();

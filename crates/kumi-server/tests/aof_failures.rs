@@ -215,7 +215,7 @@ fn a_rewrite_that_cannot_begin_refuses_no_write() {
 }
 
 #[test]
-fn a_log_that_cannot_begin_is_not_turned_on() {
+fn an_aof_that_cannot_begin_is_not_turned_on() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("appendonlydir"), "a file").unwrap();
     let server = kumi(dir.path(), &[]);
@@ -352,7 +352,7 @@ fn a_stop_writes_what_a_failed_file_lacks() {
 }
 
 #[test]
-fn a_log_of_more_databases_is_refused() {
+fn an_aof_of_more_databases_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let server = kumi(dir.path(), &["--appendonly", "yes", "--databases", "32"]);
     let mut client = server.connect();
@@ -413,7 +413,7 @@ fn always_ends_without_a_reply_when_the_disk_is_full() {
 }
 
 #[test]
-fn a_full_disk_fails_the_rewrite_of_a_server_without_a_log() {
+fn a_full_disk_fails_the_rewrite_of_a_server_without_an_aof() {
     for fsync in ["always", "everysec"] {
         let dir = tempfile::tempdir().unwrap();
         let args = ["--appendfsync", fsync, "--rdb-key-save-delay", "100000"];
@@ -445,7 +445,7 @@ fn a_full_disk_fails_the_rewrite_of_a_server_without_a_log() {
 }
 
 #[test]
-fn an_old_file_stays_when_a_log_begins_at_run_time() {
+fn an_old_file_stays_when_an_aof_begins_at_run_time() {
     let dir = tempfile::tempdir().unwrap();
     let server = kumi(dir.path(), &[]);
     let mut client = server.connect();
@@ -462,7 +462,7 @@ fn an_old_file_stays_when_a_log_begins_at_run_time() {
 }
 
 #[test]
-fn what_a_rewrite_without_a_log_wrote_can_be_loaded() {
+fn what_a_rewrite_without_an_aof_wrote_can_be_loaded() {
     let dir = tempfile::tempdir().unwrap();
     let server = kumi(dir.path(), &[]);
     let mut client = server.connect();

@@ -88,7 +88,7 @@ fn nothing_is_synced_during_a_rewrite_if_the_configuration_says_so() {
 }
 
 #[test]
-fn turning_the_log_off_ends_its_rewrite() {
+fn turning_the_aof_off_ends_its_rewrite() {
     let dir = tempfile::tempdir().unwrap();
     let mut server = kumi(dir.path(), &["--appendonly", "yes"]);
     let mut client = server.connect();
@@ -246,7 +246,7 @@ fn a_reply_waits_for_a_log_that_is_written_slowly() {
 }
 
 #[test]
-fn loading_the_log_again_while_it_is_synced_loses_nothing() {
+fn loading_the_aof_again_while_it_is_synced_loses_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let server = kumi(dir.path(), &["--appendonly", "yes"]);
     // This client has its reply when the file has been synced, a second later.

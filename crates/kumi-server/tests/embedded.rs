@@ -107,7 +107,7 @@ fn one_with_a_directory_has_its_data_back() {
 }
 
 #[test]
-fn a_stop_waits_for_the_first_base_of_the_log() {
+fn a_stop_waits_for_the_first_base_of_the_aof() {
     let scratch = tempfile::tempdir().unwrap();
     let server = embedded_at(scratch.path()).unwrap();
     let mut client = Client::unix(server.path());

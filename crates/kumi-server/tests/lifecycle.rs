@@ -4,7 +4,9 @@
 
 mod common;
 
-use common::{Client, PATIENCE, Process, binary, eventually, free_port, request, run_to_end, text};
+use common::{
+    Client, Process, TEST_TIMEOUT, binary, eventually, free_port, request, run_to_end, text,
+};
 use rustix::process::{Pid, Signal};
 use std::fs;
 use std::io::Write;
@@ -306,7 +308,7 @@ fn systemd_is_told_when_the_server_is_ready_and_when_it_stops() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("notify");
         let supervisor = UnixDatagram::bind(&path).unwrap();
-        supervisor.set_read_timeout(Some(PATIENCE)).unwrap();
+        supervisor.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         let heard = || {
             let mut state = [0; 200];
             let len = supervisor.recv(&mut state).unwrap();

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Client, PATIENCE, Process, free_port, request, text};
+use common::{Client, Process, TEST_TIMEOUT, free_port, request, text};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -106,7 +106,7 @@ impl TlsServer {
         let name = ServerName::try_from("localhost").unwrap();
         let session = ClientConnection::new(Arc::new(config), name).unwrap();
         let socket = TcpStream::connect(("127.0.0.1", self.port))?;
-        socket.set_read_timeout(Some(PATIENCE))?;
+        socket.set_read_timeout(Some(TEST_TIMEOUT))?;
         let mut stream = StreamOwned::new(session, socket);
         // TLS 1.3 tells a client only with its first read that its certificate was refused.
         stream.write_all(b"PING\r\n")?;
@@ -331,7 +331,7 @@ fn strangers_get_nothing_and_do_no_harm() {
         &[0xff; 3000],
     ] {
         let mut socket = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         socket.write_all(garbage).unwrap();
         let _ = socket.shutdown(std::net::Shutdown::Write);
         let mut answer = Vec::new();
@@ -448,7 +448,7 @@ fn only_the_suites_that_are_named_are_spoken() {
 fn a_handshake_that_trickles_in_ends() {
     let mut server = TlsServer::start(&["--tls-auth-clients", "no"]);
     let mut slow = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
-    slow.set_read_timeout(Some(PATIENCE)).unwrap();
+    slow.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     // The head of a ClientHello of 500 bytes, and then bytes of it, one at a time.
     slow.write_all(b"\x16\x03\x01\x01\xf4\x01\x00\x01\xf0")
         .unwrap();

@@ -34,9 +34,9 @@ pub use commands::docs::{command_names, commands_markdown};
 pub use config::Config;
 pub use data::keyspace::{Garbage, Piece};
 pub use data::propagation::Writes;
-pub use engine::host::{ApplyError, Host, HostFacts, LogFacts, RewriteStart, WriteKeys};
+pub use engine::host::{AofFacts, ApplyError, Host, HostFacts, RewriteStart, WriteKeys};
 pub use engine::output::Outputs;
-pub use engine::session::{InputUse, LogProgress, Peer};
+pub use engine::session::{AofProgress, InputUse, Peer};
 pub use engine::store::batch::MAX_BATCH_REQUESTS;
 pub use engine::store::{
     Effect, Flow, GarbageBytes, LoadError, Loaded, ReplayError, RunningCommand, ShutdownRequest,

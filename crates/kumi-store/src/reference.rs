@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// More than any command of a test takes.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A running redis-server and one connection to it.
 pub(crate) struct Reference {
@@ -30,7 +30,7 @@ impl Reference {
         let mut all = vec!["--enable-debug-command", "yes"];
         all.extend_from_slice(flags);
         let server = Server::start(&binary, &all).expect("Debian's redis-server is installed");
-        let client = server.connect(PATIENCE).expect("it is ready");
+        let client = server.connect(TEST_TIMEOUT).expect("it is ready");
         Self {
             client,
             _server: server,

@@ -197,7 +197,7 @@ impl Host for LabHost {
         Ok(Box::new(io::Cursor::new(saved)))
     }
 
-    fn reload_log(&mut self, store: &mut Store, outputs: &mut Outputs) -> Result<(), String> {
+    fn reload_aof(&mut self, store: &mut Store, outputs: &mut Outputs) -> Result<(), String> {
         let log = self.log.clone();
         store.clear();
         store.begin_loading(1, true);

@@ -1,11 +1,11 @@
 //! Accepts connections: the limits and checks that a connection passes before it gets a session.
 
-use crate::front::EngineIo;
-use crate::front::Front;
+use crate::front::{EngineIo, FIRST_LISTENER, Front};
 use crate::net::conn::Stream;
-use crate::net::listen::Listener;
+use crate::net::listen::{Listener, Place};
 use kumi_store::Peer;
 use kumi_store::config::Settings;
+use mio::{Interest, Registry, Token};
 use socket2::{SockRef, TcpKeepalive};
 use std::io;
 use std::net::IpAddr;
@@ -27,6 +27,75 @@ no password is set for the default user. In this mode connections are only accep
 loopback interface. To let this client in, set a password (requirepass), or have the server \
 listen on addresses that only trusted machines can reach and turn protected-mode off.\r\n";
 
+/// The listening sockets, and those of them that may have clients waiting.
+#[derive(Debug, Default)]
+pub(crate) struct Acceptor {
+    /// A listener keeps its place as long as it is open: its token is derived from the place.
+    pub(crate) listeners: Vec<Option<Listener>>,
+    /// Listeners that may have more clients waiting than were accepted.
+    pub(super) unaccepted: Vec<usize>,
+    /// Listeners to try again at this reading of the steady clock: the system had no more
+    /// descriptors.
+    starved: Vec<(u64, usize)>,
+    /// Connections that were refused.
+    pub(super) rejected: u64,
+}
+
+impl Acceptor {
+    /// Registers a listener with the poll.
+    pub(super) fn add(&mut self, registry: &Registry, mut listener: Listener) -> io::Result<()> {
+        let free = self.listeners.iter().position(Option::is_none);
+        let index = free.unwrap_or(self.listeners.len());
+        let token = Token(FIRST_LISTENER + index);
+        match &mut listener {
+            Listener::Tcp { socket, .. } => registry.register(socket, token, Interest::READABLE)?,
+            Listener::Unix { socket, .. } => {
+                registry.register(socket, token, Interest::READABLE)?
+            }
+        }
+        if index == self.listeners.len() {
+            self.listeners.push(None);
+        }
+        self.listeners[index] = Some(listener);
+        Ok(())
+    }
+
+    /// The listeners that are open.
+    pub(crate) fn open(&self) -> impl Iterator<Item = &Listener> {
+        self.listeners.iter().flatten()
+    }
+
+    /// The TCP addresses that are listened on.
+    pub(super) fn places(&self) -> Vec<Place> {
+        self.open().filter_map(Listener::place).collect()
+    }
+
+    /// Closes the TCP listeners that `keep` does not want. Closing takes them out of the poll.
+    pub(super) fn retain_tcp(&mut self, keep: impl Fn(Place) -> bool) {
+        for slot in &mut self.listeners {
+            let place = slot.as_ref().and_then(Listener::place);
+            if place.is_some_and(|place| !keep(place)) {
+                *slot = None;
+            }
+        }
+    }
+
+    /// Lists a listener to be tried again at `retry_ns`. Returns false if it waits already; then that wait goes on.
+    fn retry_later(&mut self, retry_ns: u64, index: usize) -> bool {
+        let waits = self.starved.iter().any(|&(_, other)| other == index);
+        if !waits {
+            self.starved.push((retry_ns, index));
+        }
+        !waits
+    }
+
+    /// Tries the listeners again whose wait for a file descriptor ends by `now_ns`.
+    pub(super) fn retry_starved(&mut self, now_ns: u64) {
+        let due = self.starved.extract_if(.., |(at_ns, _)| *at_ns <= now_ns);
+        self.unaccepted.extend(due.map(|(_, index)| index));
+    }
+}
+
 impl Front {
     /// Accepts the connections that wait at a listener.
     pub(crate) fn accept(&mut self, engine: &mut EngineIo<'_>, index: usize) {
@@ -40,25 +109,19 @@ impl Front {
                     // Most likely no file descriptor is left. The system reports a waiting
                     // connection once, so the listener is tried again later.
                     let retry_ns = self.clock.last().mono_ns + RETRY_NS;
-                    if retry_later(&mut self.starved, retry_ns, index) {
+                    if self.acceptor.retry_later(retry_ns, index) {
                         tracing::warn!(%error, "Accepting client connection failed");
                     }
                     return;
                 }
             }
         }
-        self.unaccepted.push(index);
-    }
-
-    /// Tries the listeners again whose wait for a file descriptor has ended.
-    pub(crate) fn accept_starved(&mut self) {
-        let now_ns = self.clock.last().mono_ns;
-        self.unaccepted.extend(take_due(&mut self.starved, now_ns));
+        self.acceptor.unaccepted.push(index);
     }
 
     /// Returns false when the listener no longer exists.
     fn accept_one(&mut self, engine: &mut EngineIo<'_>, index: usize) -> io::Result<bool> {
-        let Some(Some(listener)) = self.listeners.get(index) else {
+        let Some(Some(listener)) = self.acceptor.listeners.get(index) else {
             return Ok(false);
         };
         let (stream, remote, peer) = match listener {
@@ -72,7 +135,7 @@ impl Front {
                     ..Peer::default()
                 };
                 let stream = if *tls {
-                    self.begin_tls(stream)?
+                    self.tls.begin(stream)?
                 } else {
                     Stream::Tcp(stream)
                 };
@@ -113,7 +176,7 @@ impl Front {
             None
         };
         if let Some(refusal) = refusal {
-            self.rejected_connections += 1;
+            self.acceptor.rejected += 1;
             tracing::debug!(client = %peer.addr, "refusing a client");
             // The send buffer of a new socket has room for this. If the write fails, the client sees the close.
             let _ = stream.write(refusal);
@@ -129,28 +192,14 @@ impl Front {
         tracing::debug!(client = %peer.addr, "Accepted");
         let key = engine.store.connect(peer, now);
         let is_tls = matches!(stream, Stream::Tls(_));
-        if let Err(error) = self.add_conn(key, stream) {
+        let registry = self.poller.poll.registry();
+        if let Err(error) = self.connections.add(registry, key, stream) {
             tracing::warn!(%error, "a client's socket cannot be watched");
             engine.store.disconnect(key);
         } else if is_tls {
-            self.limit_handshake(key);
+            self.tls.limit_handshake(key, now.mono_ns);
         }
     }
-}
-
-/// Lists a listener to be tried again at `retry_ns`. Returns false if it waits already; then that wait goes on.
-fn retry_later(starved: &mut Vec<(u64, usize)>, retry_ns: u64, index: usize) -> bool {
-    let waits = starved.iter().any(|&(_, other)| other == index);
-    if !waits {
-        starved.push((retry_ns, index));
-    }
-    !waits
-}
-
-/// Takes the listeners whose wait ends by `now_ns`.
-fn take_due(starved: &mut Vec<(u64, usize)>, now_ns: u64) -> impl Iterator<Item = usize> {
-    let due = starved.extract_if(.., move |(at_ns, _)| *at_ns <= now_ns);
-    due.map(|(_, index)| index)
 }
 
 /// Errors of a connection that its client closed before it was accepted; the next one may succeed.
@@ -192,17 +241,20 @@ mod tests {
 
     #[test]
     fn a_listener_without_descriptors_waits_once() {
-        let mut starved = Vec::new();
-        assert!(retry_later(&mut starved, 100, 0));
-        assert!(retry_later(&mut starved, 110, 1));
+        let mut acceptor = Acceptor::default();
+        assert!(acceptor.retry_later(100, 0));
+        assert!(acceptor.retry_later(110, 1));
         // Clients that connect meanwhile neither add a wait nor make it longer.
         for at_ns in 120..150 {
-            assert!(!retry_later(&mut starved, at_ns, 0));
+            assert!(!acceptor.retry_later(at_ns, 0));
         }
-        assert_eq!(starved, [(100, 0), (110, 1)]);
-        assert_eq!(take_due(&mut starved, 99).count(), 0);
-        assert_eq!(take_due(&mut starved, 105).collect::<Vec<_>>(), [0]);
-        assert!(retry_later(&mut starved, 205, 0));
-        assert_eq!(take_due(&mut starved, 300).collect::<Vec<_>>(), [1, 0]);
+        let due = |acceptor: &mut Acceptor, now_ns| {
+            acceptor.retry_starved(now_ns);
+            std::mem::take(&mut acceptor.unaccepted)
+        };
+        assert_eq!(due(&mut acceptor, 99), []);
+        assert_eq!(due(&mut acceptor, 105), [0]);
+        assert!(acceptor.retry_later(205, 0));
+        assert_eq!(due(&mut acceptor, 300), [1, 0]);
     }
 }

@@ -6,7 +6,7 @@ use crate::files::aof::{Aof, Disk, Place, RewritePlan, Start, lock};
 use crate::files::rdb_file;
 use crate::files::snapshot::Plan;
 use kumi_store::config::Settings;
-use kumi_store::{ApplyError, LogFacts, Now, RewriteStart, SnapshotPurpose};
+use kumi_store::{AofFacts, ApplyError, Now, RewriteStart, SnapshotPurpose};
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -27,7 +27,7 @@ pub(crate) struct AofState {
     /// The number of the last increment of this process.
     last_increment: u64,
     /// What INFO shows of AOFs that have ended.
-    past: LogFacts,
+    past: AofFacts,
     /// The thread of an AOF that has ended, if it had to give up something that it made.
     thread: Option<JoinHandle<()>>,
     /// How the snapshot of a rewrite ended, until the end of the turn.
@@ -40,7 +40,7 @@ pub(crate) struct AofState {
 
 impl AofState {
     /// The facts of an AOF together with those of the AOFs before it.
-    fn with_past(&self, mut facts: LogFacts) -> LogFacts {
+    fn with_past(&self, mut facts: AofFacts) -> AofFacts {
         let past = &self.past;
         if facts.rewrites == 0 && facts.rewrite_failures == 0 {
             facts.last_rewrite_failed = past.last_rewrite_failed;
@@ -52,7 +52,7 @@ impl AofState {
     }
 
     /// Keeps what INFO shows of an AOF that ends.
-    fn keep_facts(&mut self, facts: LogFacts) {
+    fn keep_facts(&mut self, facts: AofFacts) {
         let facts = self.with_past(facts);
         self.past.last_rewrite_failed = facts.last_rewrite_failed;
         self.past.last_rewrite_s = facts.last_rewrite_s;
@@ -79,7 +79,7 @@ impl Front {
         {
             let now = self.clock.read();
             let flushed = aof.flush(engine.store, engine.outputs, now);
-            self.times.log_ns += self.clock.read().mono_ns - now.mono_ns;
+            self.times.aof_ns += self.clock.read().mono_ns - now.mono_ns;
             self.discarder.discard_bytes(aof.take_garbage());
             if self.aof.ends && (flushed.is_err() || aof.has_failed()) {
                 self.drop_aof(engine, flushed);
@@ -239,7 +239,7 @@ impl Front {
         self.aof.thread = aof.take_thread();
         engine.store.listen_to_writes(false);
         engine.store.refuse_writes(None);
-        engine.store.note_log(false, 0, engine.outputs);
+        engine.store.note_aof(false, 0, engine.outputs);
         closed
     }
 
@@ -306,7 +306,7 @@ impl Front {
             last_increment: self.aof.last_increment,
         };
         let now = self.clock.last();
-        let waker = Some(self.waker.clone());
+        let waker = Some(self.poller.waker.clone());
         let aof = Aof::start(start, settings, waker, false, now)?;
         self.aof.running = Some(Box::new(aof));
         Ok(())
@@ -349,9 +349,9 @@ impl Front {
     }
 
     /// What INFO shows of the append-only file. An AOF that ends counts as off; its rewrite is shown.
-    pub(crate) fn aof_facts(&self) -> LogFacts {
+    pub(crate) fn aof_facts(&self) -> AofFacts {
         let aof = self.aof.running.as_ref();
-        let facts = aof.map_or_else(LogFacts::default, |aof| aof.facts(self.clock.last()));
+        let facts = aof.map_or_else(AofFacts::default, |aof| aof.facts(self.clock.last()));
         let mut facts = self.aof.with_past(facts);
         facts.enabled &= !self.aof.ends;
         facts

@@ -16,7 +16,7 @@ impl Front {
         let executable = std::env::current_exe().ok();
         let mut facts = HostFacts::default();
         facts.rss_bytes = rss_bytes();
-        facts.startup_rss_bytes = self.startup_rss_bytes;
+        facts.startup_rss_bytes = self.process.startup_rss_bytes;
         facts.system_memory_bytes = system_memory_bytes();
         facts.cpu_user_us = process.user_us;
         facts.cpu_system_us = process.system_us;
@@ -35,14 +35,14 @@ impl Front {
         };
         facts.listeners = self.listener_lines();
         facts.tcp_port = self.tcp_port();
-        facts.rejected_connections = self.rejected_connections;
-        facts.log = self.aof_facts();
+        facts.rejected_connections = self.acceptor.rejected;
+        facts.aof = self.aof_facts();
         facts.discards_pending = self.discarder.pending();
         facts
     }
 
     fn tcp_port(&self) -> u16 {
-        let mut listeners = self.listeners.iter().flatten();
+        let mut listeners = self.acceptor.open();
         listeners
             .find_map(Listener::tcp_address)
             .map_or(0, |address| address.port())
@@ -50,18 +50,13 @@ impl Front {
 
     /// One line for all TCP addresses and one per Unix socket, as Redis groups them.
     fn listener_lines(&self) -> Vec<String> {
-        let tcp: Vec<_> = self
-            .listeners
-            .iter()
-            .flatten()
-            .filter_map(Listener::tcp_address)
-            .collect();
-        let unix = self.listeners.iter().flatten().filter_map(|listener| {
+        let open = || self.acceptor.open();
+        let tcp: Vec<_> = open().filter_map(Listener::tcp_address).collect();
+        let unix = open().filter_map(|listener| {
             let path = listener.unix_path()?;
             Some(format!("name=unix,bind={}", path.display()))
         });
-        let tls = self.listeners.iter().flatten();
-        let tls: Vec<_> = tls.filter_map(Listener::tls_address).collect();
+        let tls: Vec<_> = open().filter_map(Listener::tls_address).collect();
         let mut lines = Vec::new();
         for (name, addresses) in [("tcp", tcp), ("tls", tls)] {
             if let Some(first) = addresses.first() {

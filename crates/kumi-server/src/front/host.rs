@@ -9,7 +9,7 @@ use crate::base::random;
 use crate::files::config_file::{replace_file, write_back};
 use crate::files::{rdb_file, snapshot};
 use crate::front::{EngineIo, Front};
-use crate::net::listen::{self, Listener, Place};
+use crate::net::listen::{self, Place};
 use crate::net::tls;
 use kumi_store::config::Settings;
 use kumi_store::{
@@ -52,14 +52,17 @@ impl Host for Front {
         }
         let tls = Self::new_tls(settings, changed)?;
         let owns_process = self.config.ends_process;
-        let score = self.oom_score.apply(settings, changed, owns_process)?;
+        let score = self
+            .process
+            .oom_score
+            .apply(settings, changed, owns_process)?;
         let applied = self.apply_places(settings, changed);
         if let (Err(_), Some(before)) = (&applied, score) {
-            self.oom_score.restore(before);
+            self.process.oom_score.restore(before);
         }
         applied?;
         if tls.is_some() {
-            self.tls = tls;
+            self.tls.config = tls;
         }
         self.apply_aof(settings, changed);
         self.note_key_delay(settings);
@@ -102,7 +105,7 @@ impl Host for Front {
             let reason = "this server keeps its data in memory only";
             return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
         }
-        rdb_file::save(config.settings(), &self.shutdown, write)
+        rdb_file::save(config.settings(), &self.stop.handle, write)
     }
 
     fn keeps_files(&self) -> bool {
@@ -141,18 +144,12 @@ impl Host for Front {
         Ok(Box::new(file))
     }
 
-    fn rewrite_log(&mut self, config: &Config) -> Result<RewriteStart, String> {
+    fn rewrite_aof(&mut self, config: &Config) -> Result<RewriteStart, String> {
         self.rewrite_aof_now(config.settings())
     }
 
     fn abort_shutdown(&mut self) -> bool {
-        // The signal is noted before the request: both have to be there to be taken back.
-        let requested = self.shutdown.is_requested() && self.shutdown.signal().is_some();
-        let asked = self.shutdown_request.is_none() && requested;
-        if asked {
-            self.shutdown.withdraw();
-        }
-        asked
+        self.stop.abort()
     }
 
     fn writes_first_base(&self) -> bool {
@@ -163,7 +160,7 @@ impl Host for Front {
         self.rewrite_begins()
     }
 
-    fn reload_log(&mut self, store: &mut Store, outputs: &mut Outputs) -> Result<(), String> {
+    fn reload_aof(&mut self, store: &mut Store, outputs: &mut Outputs) -> Result<(), String> {
         self.reload_aof_now(store, outputs)
     }
 
@@ -179,7 +176,7 @@ impl Host for Front {
         if !allocator::knows_pages() {
             return 0;
         }
-        let grown = process::rss_bytes().saturating_sub(self.startup_rss_bytes);
+        let grown = process::rss_bytes().saturating_sub(self.process.startup_rss_bytes);
         usize::try_from(grown).unwrap_or(usize::MAX)
     }
 
@@ -282,13 +279,13 @@ impl Front {
         settings: &Settings,
         changed: &[&'static str],
     ) -> Result<(), ApplyError> {
-        let open: Vec<Place> = self.places();
+        let open = self.acceptor.places();
         let opened = listen::open_tcp(settings, &open).or_else(|error| {
             if error.source.kind() != io::ErrorKind::AddrInUse {
                 return Err(error);
             }
             // A wildcard address of ours may be what is in the way of a specific one.
-            self.retain_tcp(|_| false);
+            self.acceptor.retain_tcp(|_| false);
             listen::open_tcp(settings, &[])
                 .inspect_err(|_| self.reopen(&open, listen::backlog(settings)))
         });
@@ -308,10 +305,12 @@ impl Front {
             }
         };
         let opened = opened.map_err(|error| failed(error.into()))?;
-        self.retain_tcp(|place| opened.kept.contains(&place));
+        self.acceptor
+            .retain_tcp(|place| opened.kept.contains(&place));
         for listener in opened.new {
-            self.add_listener(listener)
-                .map_err(|error| failed(error.into()))?;
+            let registry = self.poller.poll.registry();
+            let added = self.acceptor.add(registry, listener);
+            added.map_err(|error| failed(error.into()))?;
         }
         Ok(())
     }
@@ -335,26 +334,12 @@ impl Front {
         Ok(Some(built))
     }
 
-    fn places(&self) -> Vec<Place> {
-        let listeners = self.listeners.iter().flatten();
-        listeners.filter_map(Listener::place).collect()
-    }
-
-    /// Closes the TCP listeners that `keep` does not want. Closing takes them out of the poll.
-    fn retain_tcp(&mut self, keep: impl Fn(Place) -> bool) {
-        for slot in &mut self.listeners {
-            let place = slot.as_ref().and_then(Listener::place);
-            if place.is_some_and(|place| !keep(place)) {
-                *slot = None;
-            }
-        }
-    }
-
     /// Listens again where it did before a change that failed.
     fn reopen(&mut self, places: &[Place], backlog: i32) {
         for &place in places {
+            let registry = self.poller.poll.registry();
             let reopened = listen::open_address(place, backlog)
-                .and_then(|listener| self.add_listener(listener));
+                .and_then(|listener| self.acceptor.add(registry, listener));
             if let Err(error) = reopened {
                 tracing::error!(address = %place.address, %error, "an address could not be listened on again");
             }

@@ -95,7 +95,7 @@ impl Front {
             last_increment: 0,
         };
         let now = self.clock.read();
-        let waker = Some(self.waker.clone());
+        let waker = Some(self.poller.waker.clone());
         let mut aof = Aof::start(start, &settings, waker, continues, now).map_err(unusable)?;
         engine.store.listen_to_writes(true);
         aof.maintain(engine.store, engine.outputs, now);

@@ -24,15 +24,15 @@ impl Front {
         if engine.outputs.has_garbage() {
             self.discarder.discard_bytes(engine.outputs.take_garbage());
         }
-        if !self.unwritten.is_empty() {
-            for key in std::mem::take(&mut self.unwritten) {
+        if !self.connections.unwritten.is_empty() {
+            for key in std::mem::take(&mut self.connections.unwritten) {
                 self.write(engine, key);
             }
         }
     }
 
     fn write(&mut self, engine: &mut EngineIo<'_>, key: SessionKey) {
-        let slot = self.conns.get_mut(key.slot as usize);
+        let slot = self.connections.slots.get_mut(key.slot as usize);
         let Some(conn) = slot.and_then(Option::as_deref_mut) else {
             return;
         };
@@ -42,7 +42,7 @@ impl Front {
         let running = conn.running;
         if running {
             // Only what was complete before its long command can be written now.
-            self.unwritten.push(key);
+            self.connections.unwritten.push(key);
         }
         if conn.stream.has_unsent()
             && let Err(error) = conn.stream.send_unsent()
@@ -82,7 +82,7 @@ impl Front {
         engine.store.written(engine.outputs, key, count);
         if count == len && more && !running && engine.outputs.pending(key) > 0 {
             // The socket took all it was given, and there is more than one call gives it.
-            self.unwritten.push(key);
+            self.connections.unwritten.push(key);
         }
     }
 
@@ -93,7 +93,7 @@ impl Front {
         key: SessionKey,
         waits: bool,
     ) {
-        let slot = self.conns.get_mut(key.slot as usize);
+        let slot = self.connections.slots.get_mut(key.slot as usize);
         let Some(conn) = slot.and_then(Option::as_deref_mut) else {
             return;
         };
@@ -107,7 +107,7 @@ impl Front {
                 Interest::READABLE
             };
             let token = Token(key.slot as usize);
-            let registry = self.poll.registry();
+            let registry = self.poller.poll.registry();
             if let Err(error) = conn.stream.reregister(registry, token, interest) {
                 tracing::warn!(%error, "a client's socket cannot be watched");
                 return self.close(engine, key);
@@ -117,44 +117,28 @@ impl Front {
         conn.write_blocked = waits;
     }
 
-    /// Reads nothing more from a connection and closes it once its output is written.
-    pub(crate) fn close_after_flush(&mut self, key: SessionKey) {
-        if let Some(conn) = self.conn(key)
-            && !conn.closing
-        {
-            conn.closing = true;
-            self.closing.push(key);
-        }
-    }
-
     /// Closes the connections whose last bytes are written.
     pub(crate) fn close_flushed(&mut self, engine: &mut EngineIo<'_>) {
-        if self.closing.is_empty() {
+        if self.connections.closing.is_empty() {
             return;
         }
-        for key in std::mem::take(&mut self.closing) {
+        for key in std::mem::take(&mut self.connections.closing) {
             let flushed = engine.outputs.pending(key) == 0 && self.may_touch(key);
-            let Some(conn) = self.conn(key) else {
+            let Some(conn) = self.connections.get(key) else {
                 continue;
             };
             if flushed && !conn.stream.has_unsent() {
                 conn.stream.finish();
                 self.close(engine, key);
             } else {
-                self.closing.push(key);
+                self.connections.closing.push(key);
             }
         }
     }
 
-    /// Whether any session's output still waits.
-    pub(crate) fn has_output(&self, engine: &EngineIo<'_>) -> bool {
-        let mut conns = self.conns.iter().flatten();
-        conns.any(|conn| engine.outputs.pending(conn.key) > 0 || conn.stream.has_unsent())
-    }
-
     /// Ends every connection, in an order that lets replies already written arrive.
     pub(crate) fn close_all(&mut self, engine: &mut EngineIo<'_>) {
-        for conn in self.conns.iter_mut().filter_map(Option::take) {
+        for conn in self.connections.slots.iter_mut().filter_map(Option::take) {
             let mut conn = *conn;
             conn.stream.finish();
             conn.stream.shutdown(Shutdown::Write);

@@ -6,80 +6,26 @@
 
 use crate::front::{EngineIo, Front};
 use crate::net::conn::{Input, READ_BYTES, Received, Stream};
-use kumi_resp::Step;
+use kumi_resp::{Batch, Step};
 use kumi_store::{Flow, InputUse, MAX_BATCH_REQUESTS, SessionKey};
 
 /// Workspaces kept for reuse; a second one is needed only while a long command serves others.
 const KEEP_WORKSPACES: usize = 2;
 
-impl Front {
-    /// Reads once from a connection and executes what is complete.
-    pub(crate) fn serve(&mut self, engine: &mut EngineIo<'_>, key: SessionKey) {
-        if !self.may_touch(key) {
-            return self.list_unread(key);
-        }
-        let draining = self.draining;
-        let Some(conn) = self.conn(key) else {
-            return;
-        };
-        if conn.closing || draining {
-            return;
-        }
-        let kept = conn.input.take();
-        let mut input = self.room_for_read(kept);
-        let Some(conn) = self.conn(key) else {
-            return;
-        };
-        if matches!(conn.stream, Stream::Tls(_)) {
-            return self.serve_tls(engine, key, input);
-        }
-        let received = conn.receive(&mut input);
-        self.take(engine, key, input, received);
-    }
+/// Buffers that requests are read and decoded into, for reuse.
+#[derive(Debug, Default)]
+pub(super) struct Buffers {
+    /// Empty inputs with room for a read.
+    #[expect(
+        clippy::vec_box,
+        reason = "boxes move to connections and back; the pool only lends"
+    )]
+    workspaces: Vec<Box<Input>>,
+    /// Lists of decoded requests; a second one is needed only while a long command serves others.
+    batches: Vec<Batch>,
+}
 
-    /// Executes what a read gave.
-    pub(crate) fn take(
-        &mut self,
-        engine: &mut EngineIo<'_>,
-        key: SessionKey,
-        mut input: Box<Input>,
-        received: Received,
-    ) {
-        let Some(conn) = self.conn(key) else {
-            return;
-        };
-        match received {
-            Received::Nothing => self.keep(engine, key, input),
-            Received::End => {
-                // A client that has only closed its sending side still wants its replies.
-                if conn.blocked || engine.outputs.pending(key) == 0 {
-                    self.close(engine, key);
-                } else {
-                    self.close_after_flush(key);
-                }
-            }
-            Received::Bytes { count, full } => {
-                if full || conn.ended {
-                    self.list_unread(key);
-                }
-                input.need = input.need.saturating_sub(count);
-                engine.store.note_input(key, count, input.usage());
-                self.execute(engine, key, input);
-            }
-        }
-    }
-
-    /// A session's wait is over: what it sent meanwhile runs.
-    pub(crate) fn resume(&mut self, engine: &mut EngineIo<'_>, key: SessionKey) {
-        let Some(conn) = self.conn(key) else {
-            return;
-        };
-        conn.blocked = false;
-        if let Some(input) = conn.input.take() {
-            self.execute(engine, key, input);
-        }
-    }
-
+impl Buffers {
     /// The buffer for a read: the shared one, with the start of a small request copied to its
     /// front, or the connection's own if it holds the start of a large one.
     fn room_for_read(&mut self, kept: Option<Box<Input>>) -> Box<Input> {
@@ -100,9 +46,87 @@ impl Front {
         workspace
     }
 
+    /// Takes the shared buffer back, if it is that.
+    fn put_back(&mut self, mut input: Box<Input>) {
+        let is_workspace = input.bytes.capacity() == READ_BYTES;
+        if is_workspace && self.workspaces.len() < KEEP_WORKSPACES {
+            input.clear();
+            self.workspaces.push(input);
+        }
+    }
+}
+
+impl Front {
+    /// Reads once from a connection and executes what is complete.
+    pub(crate) fn serve(&mut self, engine: &mut EngineIo<'_>, key: SessionKey) {
+        if !self.may_touch(key) {
+            return self.connections.list_unread(key);
+        }
+        let draining = self.stop.draining;
+        let Some(conn) = self.connections.get(key) else {
+            return;
+        };
+        if conn.closing || draining {
+            return;
+        }
+        let kept = conn.input.take();
+        let mut input = self.buffers.room_for_read(kept);
+        let Some(conn) = self.connections.get(key) else {
+            return;
+        };
+        if matches!(conn.stream, Stream::Tls(_)) {
+            return self.serve_tls(engine, key, input);
+        }
+        let received = conn.receive(&mut input);
+        self.take(engine, key, input, received);
+    }
+
+    /// Executes what a read gave.
+    pub(crate) fn take(
+        &mut self,
+        engine: &mut EngineIo<'_>,
+        key: SessionKey,
+        mut input: Box<Input>,
+        received: Received,
+    ) {
+        let Some(conn) = self.connections.get(key) else {
+            return;
+        };
+        match received {
+            Received::Nothing => self.keep(engine, key, input),
+            Received::End => {
+                // A client that has only closed its sending side still wants its replies.
+                if conn.blocked || engine.outputs.pending(key) == 0 {
+                    self.close(engine, key);
+                } else {
+                    self.connections.close_after_flush(key);
+                }
+            }
+            Received::Bytes { count, full } => {
+                if full || conn.ended {
+                    self.connections.list_unread(key);
+                }
+                input.need = input.need.saturating_sub(count);
+                engine.store.note_input(key, count, input.usage());
+                self.execute(engine, key, input);
+            }
+        }
+    }
+
+    /// A session's wait is over: what it sent meanwhile runs.
+    pub(crate) fn resume(&mut self, engine: &mut EngineIo<'_>, key: SessionKey) {
+        let Some(conn) = self.connections.get(key) else {
+            return;
+        };
+        conn.blocked = false;
+        if let Some(input) = conn.input.take() {
+            self.execute(engine, key, input);
+        }
+    }
+
     /// Executes the complete requests of `input` and keeps the rest with the connection.
     fn execute(&mut self, engine: &mut EngineIo<'_>, key: SessionKey, mut input: Box<Input>) {
-        let Some(conn) = self.conn(key) else {
+        let Some(conn) = self.connections.get(key) else {
             return;
         };
         let mut at = 0;
@@ -110,13 +134,13 @@ impl Front {
             conn.running = true;
             let flow;
             (at, flow) = self.run_requests(engine, key, &mut input);
-            if let Some(conn) = self.conn(key) {
+            if let Some(conn) = self.connections.get(key) {
                 conn.running = false;
                 conn.blocked = flow == Flow::Blocked;
             }
             if flow == Flow::Close {
                 at = input.bytes.len();
-                self.close_after_flush(key);
+                self.connections.close_after_flush(key);
             }
         }
         input.bytes.drain(..at);
@@ -198,7 +222,7 @@ impl Front {
         bytes: &[u8],
         mut at: usize,
     ) -> (usize, Flow) {
-        let mut batch = self.batches.pop().unwrap_or_default();
+        let mut batch = self.buffers.batches.pop().unwrap_or_default();
         let mut flow = Flow::Done;
         while flow == Flow::Done {
             let limits = engine.store.limits(key);
@@ -223,7 +247,7 @@ impl Front {
                 .execute_batch(key, &batch, bytes, engine.outputs, self);
             at = batch.end(executed - 1);
         }
-        self.batches.push(batch);
+        self.buffers.batches.push(batch);
         (at, flow)
     }
 
@@ -246,17 +270,13 @@ impl Front {
                     need: input.need,
                 }));
             }
-            let is_workspace = input.bytes.capacity() == READ_BYTES;
-            if is_workspace && self.workspaces.len() < KEEP_WORKSPACES {
-                input.clear();
-                self.workspaces.push(input);
-            }
+            self.buffers.put_back(input);
         }
         let held = rest
             .as_ref()
             .map_or_else(InputUse::default, |rest| rest.usage());
         engine.store.note_leftover(key, held);
-        if let Some(conn) = self.conn(key) {
+        if let Some(conn) = self.connections.get(key) {
             conn.input = rest;
         }
     }

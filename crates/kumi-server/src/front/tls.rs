@@ -3,39 +3,58 @@
 use crate::front::{EngineIo, Front};
 use crate::net::conn::{Input, READ_BYTES, Received, Stream};
 use crate::net::tls::TlsStream;
+use crate::net::tls::failures::Failures;
 use kumi_store::SessionKey;
 use mio::net::TcpStream;
+use std::collections::VecDeque;
 use std::io;
+use std::sync::Arc;
 
 /// A handshake that is not over after this long ends its connection.
 const HANDSHAKE_NS: u64 = 10_000_000_000;
 
-impl Front {
+/// What connections with TLS are served with.
+#[derive(Debug, Default)]
+pub(crate) struct TlsAccess {
+    /// For new connections; none if there is no listener with TLS.
+    pub(crate) config: Option<Arc<rustls::ServerConfig>>,
+    /// When handshakes have to be over, by the steady clock, in the order they began.
+    pub(super) handshakes: VecDeque<(u64, SessionKey)>,
+    failures: Failures,
+    /// The buffer that ciphertext is read into.
+    ciphertext: Vec<u8>,
+}
+
+impl TlsAccess {
     /// Begins a handshake.
-    pub(crate) fn begin_tls(&self, socket: TcpStream) -> io::Result<Stream> {
-        let config = self.tls.clone();
+    pub(super) fn begin(&self, socket: TcpStream) -> io::Result<Stream> {
+        let config = self.config.clone();
         let config = config.ok_or_else(|| io::Error::other("TLS is not configured"))?;
         let stream = TlsStream::new(socket, config).map_err(io::Error::other)?;
         Ok(Stream::Tls(Box::new(stream)))
     }
 
-    /// Notes when a handshake has to be over.
-    pub(crate) fn limit_handshake(&mut self, key: SessionKey) {
-        let until_ns = self.clock.last().mono_ns + HANDSHAKE_NS;
-        self.handshakes.push_back((until_ns, key));
+    /// Notes when a handshake that begins now has to be over.
+    pub(super) fn limit_handshake(&mut self, key: SessionKey, now_ns: u64) {
+        self.handshakes.push_back((now_ns + HANDSHAKE_NS, key));
     }
+}
 
+impl Front {
     /// Closes connections whose handshake has taken too long.
     pub(crate) fn end_handshakes(&mut self, engine: &mut EngineIo<'_>) {
         let now_ns = self.clock.last().mono_ns;
-        while let Some(&(until_ns, key)) = self.handshakes.front()
+        while let Some(&(until_ns, key)) = self.tls.handshakes.front()
             && until_ns <= now_ns
         {
-            self.handshakes.pop_front();
-            let stuck = self.conn(key).is_some_and(|conn| match &conn.stream {
-                Stream::Tls(stream) => stream.is_handshaking(),
-                Stream::Tcp(_) | Stream::Unix(_) => false,
-            });
+            self.tls.handshakes.pop_front();
+            let stuck = self
+                .connections
+                .get(key)
+                .is_some_and(|conn| match &conn.stream {
+                    Stream::Tls(stream) => stream.is_handshaking(),
+                    Stream::Tcp(_) | Stream::Unix(_) => false,
+                });
             if stuck {
                 self.log_tls_failure(engine, key, "the handshake took too long");
                 self.close(engine, key);
@@ -50,21 +69,21 @@ impl Front {
         key: SessionKey,
         mut input: Box<Input>,
     ) {
-        let mut scratch = std::mem::take(&mut self.ciphertext);
+        let mut scratch = std::mem::take(&mut self.tls.ciphertext);
         scratch.clear();
         scratch.reserve_exact(READ_BYTES);
         let mut received = Received::End;
         let mut failure = None;
-        if let Some(conn) = self.conn(key)
+        if let Some(conn) = self.connections.get(key)
             && let Stream::Tls(stream) = &mut conn.stream
         {
             received = stream.receive(&mut input, &mut scratch);
             failure = stream.failure.take();
         }
-        self.ciphertext = scratch;
+        self.tls.ciphertext = scratch;
         if let Some(failure) = failure {
             self.log_tls_failure(engine, key, &failure.to_string());
-            if let Some(conn) = self.conn(key) {
+            if let Some(conn) = self.connections.get(key) {
                 // Unread input would reset the connection and take the alert with it.
                 conn.stream.drain();
             }
@@ -78,7 +97,7 @@ impl Front {
 
     /// Has the rest of a handshake sent when the socket takes more, and replies that waited for its end written.
     fn watch_unsent(&mut self, engine: &mut EngineIo<'_>, key: SessionKey) {
-        let Some(conn) = self.conn(key) else {
+        let Some(conn) = self.connections.get(key) else {
             return;
         };
         if conn.stream.has_unsent() {
@@ -87,14 +106,14 @@ impl Front {
             }
         } else if conn.write_blocked {
             conn.write_blocked = false;
-            self.unwritten.push(key);
+            self.connections.unwritten.push(key);
         }
     }
 
     fn log_tls_failure(&mut self, engine: &EngineIo<'_>, key: SessionKey, reason: &str) {
         let client = engine.store.peer_address(key).unwrap_or_default();
         let now_ns = self.clock.last().mono_ns;
-        self.tls_failures.log(now_ns, &client, reason);
+        self.tls.failures.log(now_ns, &client, reason);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Writers, and a server that is killed at random moments: what was acknowledged is there afterwards.
 
 use super::Server;
-use super::common::{Client, PATIENCE};
+use super::common::{Client, TEST_TIMEOUT};
 use rustix::process::Signal;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -27,7 +27,7 @@ impl Writer {
         let Ok(stream) = UnixStream::connect(socket) else {
             return;
         };
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         let mut replies = BufReader::new(stream.try_clone().unwrap());
         let mut stream = stream;
         while !stop.load(Ordering::Relaxed) {

@@ -21,7 +21,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// A test that waits this long has failed.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A port that was free a moment ago.
 pub fn free_port() -> u16 {
@@ -146,7 +146,7 @@ pub struct Client<S> {
 impl Client<UnixStream> {
     pub fn unix(path: &Path) -> Self {
         let stream = UnixStream::connect(path).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         Self::new(stream)
     }
 }
@@ -154,7 +154,7 @@ impl Client<UnixStream> {
 impl Client<TcpStream> {
     pub fn tcp(port: u16) -> Self {
         let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         Self::new(stream)
     }
 }
@@ -289,7 +289,7 @@ pub fn eventually<T: Debug>(mut look: impl FnMut() -> T, holds: impl Fn(&T) -> b
         if holds(&seen) {
             return seen;
         }
-        assert!(start.elapsed() < PATIENCE, "still {seen:?}");
+        assert!(start.elapsed() < TEST_TIMEOUT, "still {seen:?}");
         std::thread::yield_now();
     }
 }

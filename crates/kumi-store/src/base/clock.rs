@@ -24,7 +24,7 @@ pub struct TurnTimes {
     /// The whole turn, in nanoseconds.
     pub busy_ns: u64,
     /// Of it, writing to the append-only file, in nanoseconds.
-    pub log_ns: u64,
+    pub aof_ns: u64,
     /// Of it, periodic work, in nanoseconds.
     pub cron_ns: u64,
 }

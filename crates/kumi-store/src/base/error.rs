@@ -22,7 +22,7 @@ impl CommandError {
     pub(crate) const NO_AUTH: Self = Self::fixed("NOAUTH Authentication required.");
     pub(crate) const WRONG_TYPE: Self =
         Self::fixed("WRONGTYPE Operation against a key holding the wrong kind of value");
-    pub(crate) const NO_LOG: Self =
+    pub(crate) const NO_AOF: Self =
         Self::fixed("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.");
     pub(crate) const LOADING: Self = Self::fixed("LOADING Redis is loading the dataset in memory");
     pub(crate) const OOM: Self =

@@ -58,7 +58,7 @@ const EXPIRY_BATCH: usize = 32;
 
 /// Something that sessions are notified of when the running command has ended, in the order it happened.
 #[derive(Debug)]
-pub(crate) enum Happening {
+pub(crate) enum Notice {
     Event(KeyEvent),
     Invalidated(Invalidated),
 }
@@ -285,7 +285,7 @@ pub(crate) struct Notices {
     pub(crate) flags: NotifyFlags,
     /// Some session is subscribed to a channel or a pattern that an event may match.
     pub(crate) has_listeners: bool,
-    queued: Vec<Happening>,
+    queued: Vec<Notice>,
 }
 
 /// The sessions that a change of a key concerns.
@@ -470,9 +470,7 @@ impl Keyspace {
         if self.interest.tracking.is_on()
             && let Some(invalidated) = self.interest.tracking.touch(key, by_command)
         {
-            self.notices
-                .queued
-                .push(Happening::Invalidated(invalidated));
+            self.notices.queued.push(Notice::Invalidated(invalidated));
         }
     }
 
@@ -566,14 +564,14 @@ impl Keyspace {
     fn push_event(&mut self, db: usize, name: &'static str, key: &[u8]) {
         let key = key.into();
         let event = KeyEvent { db, name, key };
-        self.notices.queued.push(Happening::Event(event));
+        self.notices.queued.push(Notice::Event(event));
     }
 
-    pub(crate) fn has_events(&self) -> bool {
+    pub(crate) fn has_notices(&self) -> bool {
         !self.notices.queued.is_empty()
     }
 
-    pub(crate) fn take_events(&mut self) -> Vec<Happening> {
+    pub(crate) fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.notices.queued)
     }
 

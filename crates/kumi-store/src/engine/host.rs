@@ -63,7 +63,7 @@ pub struct HostFacts {
     /// Connections refused because `maxclients` was reached.
     pub rejected_connections: u64,
     /// The append-only file.
-    pub log: LogFacts,
+    pub aof: AofFacts,
     /// Values taken to be freed on another thread and not freed yet.
     pub discards_pending: u64,
 }
@@ -71,7 +71,7 @@ pub struct HostFacts {
 /// What INFO shows of the append-only file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct LogFacts {
+pub struct AofFacts {
     /// Writes are appended to it.
     pub enabled: bool,
     /// It is being rewritten.
@@ -188,7 +188,7 @@ pub trait Host {
     ///
     /// # Errors
     /// Why not, in words for the client.
-    fn rewrite_log(&mut self, _config: &Config) -> Result<RewriteStart, String> {
+    fn rewrite_aof(&mut self, _config: &Config) -> Result<RewriteStart, String> {
         Err("this server keeps its data in memory only".to_owned())
     }
 
@@ -211,7 +211,7 @@ pub trait Host {
     ///
     /// # Errors
     /// Why not, in words for the log.
-    fn reload_log(&mut self, _store: &mut Store, _outputs: &mut Outputs) -> Result<(), String> {
+    fn reload_aof(&mut self, _store: &mut Store, _outputs: &mut Outputs) -> Result<(), String> {
         Err("there is no append-only file".to_owned())
     }
 
@@ -264,7 +264,7 @@ pub trait Host {
     /// Lets other sessions be answered while a long command runs; they get BUSY. Returns false
     /// when the server is asked to stop, so that the command can end early.
     ///
-    /// The engine hands itself over here, and in [`Host::reload_log`], because there is one thread: the sockets are the
+    /// The engine hands itself over here, and in [`Host::reload_aof`], because there is one thread: the sockets are the
     /// host's, the sessions and their output are the engine's, and nobody else could execute what a socket brings while
     /// a command is running. The host may call what it calls between two commands: `execute`, `connect`,
     /// `disconnect`, `written` and the like. The engine has noted that it is busy, so that commands which could touch

@@ -14,7 +14,7 @@ pub(crate) use planned::{PackedName, Resolved};
 pub(crate) use reply_buffer::{ReplyBuffer, ResizePolicy};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-pub use wait::LogProgress;
+pub use wait::AofProgress;
 pub(crate) use wait::{AofWait, KeyWait};
 
 /// What the front knows of a new client.

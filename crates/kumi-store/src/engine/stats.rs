@@ -154,7 +154,7 @@ impl TurnStats {
     fn note(&mut self, turn: TurnTimes, total_commands: u64) {
         self.count += 1;
         self.total.busy_ns += turn.busy_ns;
-        self.total.log_ns += turn.log_ns;
+        self.total.aof_ns += turn.aof_ns;
         self.total.cron_ns += turn.cron_ns;
         self.longest_ns = self.longest_ns.max(turn.busy_ns);
         let commands = total_commands.saturating_sub(self.commands_before);

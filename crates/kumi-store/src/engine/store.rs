@@ -50,7 +50,7 @@ use crate::engine::command::{Command, CommandIndex};
 use crate::engine::output::Outputs;
 use crate::engine::pubsub::Pubsub;
 use crate::engine::script::Scripts;
-use crate::engine::session::{InputUse, LogProgress, Peer};
+use crate::engine::session::{AofProgress, InputUse, Peer};
 use batch::Planned;
 pub(crate) use clients::{Clients, Pause};
 use compaction::Compaction;
@@ -144,7 +144,7 @@ pub(crate) struct Persistence {
     /// A data set is being loaded.
     pub(crate) loading: Option<Box<Loading>>,
     /// How far the writes are in the AOF.
-    pub(crate) aof: LogProgress,
+    pub(crate) aof: AofProgress,
     /// The AOF cannot be written: writes are refused with this reason.
     pub(crate) aof_error: Option<Box<str>>,
 }
@@ -227,7 +227,7 @@ impl Store {
                 saves: Saves::new(now),
                 snapshot: None,
                 loading: None,
-                aof: LogProgress::default(),
+                aof: AofProgress::default(),
                 aof_error: None,
             },
             outbox: Outbox::default(),
@@ -585,7 +585,9 @@ impl Store {
     #[inline]
     fn settle(&mut self, outputs: &mut Outputs, actor: Option<Actor>) {
         let keyspace = &self.keyspace;
-        if keyspace.has_events() || keyspace.has_garbage() || !keyspace.interest.watchers.is_empty()
+        if keyspace.has_notices()
+            || keyspace.has_garbage()
+            || !keyspace.interest.watchers.is_empty()
         {
             self.settle_changes(outputs, actor);
         }
@@ -593,7 +595,7 @@ impl Store {
 
     #[inline(never)]
     fn settle_changes(&mut self, outputs: &mut Outputs, actor: Option<Actor>) {
-        if self.keyspace.has_events() {
+        if self.keyspace.has_notices() {
             self.deliver_events(outputs, actor);
         }
         if !self.keyspace.interest.watchers.is_empty() {

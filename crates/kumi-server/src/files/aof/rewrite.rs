@@ -290,7 +290,7 @@ impl Aof {
         }
         if let Some((store, outputs)) = store {
             store.refuse_writes(None);
-            store.note_log(true, self.synced, outputs);
+            store.note_aof(true, self.synced, outputs);
         }
     }
 
@@ -335,7 +335,7 @@ impl Aof {
             Ok(()) => {
                 self.note_success();
                 store.refuse_writes(None);
-                store.note_log(true, self.synced, outputs);
+                store.note_aof(true, self.synced, outputs);
             }
             Err(error) => {
                 if self.lacks_file() {
@@ -444,7 +444,7 @@ impl Aof {
         committed.inspect_err(|_| self.lose_files([base, part]))?;
         self.left.clear();
         self.manifest = manifest;
-        store.begin_log_file();
+        store.begin_aof_file();
         self.earlier_bytes = base_bytes;
         self.drop_waiting();
         self.take_appender(appender);

@@ -16,7 +16,7 @@ use super::switch::Switch;
 use super::sync::{Syncer, Work};
 use kumi_resp::SharedBytes;
 use kumi_store::config::{Fsync, Settings};
-use kumi_store::{LogFacts, Now, Outputs, Store, Writes};
+use kumi_store::{AofFacts, Now, Outputs, Store, Writes};
 use mio::Waker;
 use std::fs::File;
 use std::io;
@@ -113,7 +113,7 @@ pub(crate) struct Aof {
     /// How far the beginning of a rewrite is.
     pub(super) switch: Option<Switch>,
     pub(super) rewrite: Option<Rewrite>,
-    pub(super) facts: LogFacts,
+    pub(super) facts: AofFacts,
 }
 
 /// A new base that a snapshot is written to while the AOF goes on.
@@ -197,7 +197,7 @@ impl Aof {
             initial: !continues,
             switch: None,
             rewrite: None,
-            facts: LogFacts::default(),
+            facts: AofFacts::default(),
         };
         if continues {
             aof.continue_last(&start.lengths, start.seed)?;
@@ -279,7 +279,7 @@ impl Aof {
     }
 
     /// What INFO shows.
-    pub(crate) fn facts(&self, now: Now) -> LogFacts {
+    pub(crate) fn facts(&self, now: Now) -> AofFacts {
         let mut facts = self.facts;
         facts.current_bytes = self.current_bytes();
         facts.base_bytes = self.base_bytes;
@@ -343,7 +343,7 @@ impl Aof {
         if let Some(time) = store.flush_sleep().filter(|_| !self.waiting.is_empty()) {
             std::thread::sleep(time);
         }
-        let awaited = store.awaits_log();
+        let awaited = store.awaits_aof();
         let outcome = self.write(now).and_then(|()| self.sync(now, awaited));
         if let Err(error) = outcome {
             if self.policy.fsync == Fsync::Always {
@@ -351,9 +351,9 @@ impl Aof {
             }
             self.give_up(store, &error);
         }
-        if (self.synced != self.told || !store.has_log()) && !self.is_incomplete() {
+        if (self.synced != self.told || !store.has_aof()) && !self.is_incomplete() {
             self.told = self.synced;
-            store.note_log(true, self.synced, outputs);
+            store.note_aof(true, self.synced, outputs);
         }
         Ok(())
     }

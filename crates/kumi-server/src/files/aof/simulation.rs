@@ -410,7 +410,7 @@ fn a_server_killed_before_its_first_manifest_starts_again() {
 }
 
 #[test]
-fn a_missing_manifest_is_not_taken_for_a_new_log() {
+fn a_missing_manifest_is_not_taken_for_a_new_aof() {
     let disk = SimulatedDisk::default();
     let now = START;
     let life = Life::start(&disk, &config("always", true), now);

@@ -275,7 +275,7 @@ impl Aof {
             return Err(error);
         }
         self.drop_waiting();
-        store.begin_log_file();
+        store.begin_aof_file();
         match &self.appender {
             None => self.take_appender(next.appender),
             Some(old) => {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A test that waits this long has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 fn configs() -> (Arc<ServerConfig>, Arc<ClientConfig>) {
     let key = KeyPair::generate().unwrap();
@@ -57,7 +57,7 @@ impl Pair {
         let config = Config::new();
         let shutdown = Shutdown::new();
         let mut front = Front::new(config.clone().into(), Listeners::none(), shutdown).unwrap();
-        front.tls = Some(server);
+        front.tls.config = Some(server);
         let now = front.clock.read();
         let mut store = Store::new(config, kumi_store::Seeds::from_seed(1), now);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -67,9 +67,10 @@ impl Pair {
         accepted.set_nonblocking(true).unwrap();
         // Or the system would keep a reply back until the one before it is acknowledged.
         accepted.set_nodelay(true).unwrap();
-        let stream = front.begin_tls(TcpStream::from_std(accepted)).unwrap();
+        let stream = front.tls.begin(TcpStream::from_std(accepted)).unwrap();
         let key = store.connect(Peer::default(), now);
-        front.add_conn(key, stream).unwrap();
+        let registry = front.poller.poll.registry();
+        front.connections.add(registry, key, stream).unwrap();
         let name = ServerName::try_from("localhost").unwrap();
         let mut pair = Self {
             front,
@@ -82,7 +83,7 @@ impl Pair {
         };
         let start = Instant::now();
         while pair.session.is_handshaking() || pair.tls().is_handshaking() {
-            assert!(start.elapsed() < PATIENCE, "no handshake");
+            assert!(start.elapsed() < TEST_TIMEOUT, "no handshake");
             pair.send(b"");
             pair.turn();
             pair.receive();
@@ -92,7 +93,7 @@ impl Pair {
     }
 
     fn tls(&mut self) -> &mut TlsStream {
-        match &mut self.front.conn(self.key).unwrap().stream {
+        match &mut self.front.connections.get(self.key).unwrap().stream {
             Stream::Tls(stream) => stream,
             Stream::Tcp(_) | Stream::Unix(_) => unreachable!("the connection speaks TLS"),
         }
@@ -130,7 +131,7 @@ impl Pair {
                 Ok(_) => {}
                 Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
             }
-            assert!(start.elapsed() < PATIENCE, "the bytes do not arrive");
+            assert!(start.elapsed() < TEST_TIMEOUT, "the bytes do not arrive");
             std::thread::yield_now();
         }
     }
@@ -144,7 +145,10 @@ impl Pair {
     }
 
     fn is_listed(&mut self) -> bool {
-        self.front.conn(self.key).is_some_and(|conn| conn.listed)
+        self.front
+            .connections
+            .get(self.key)
+            .is_some_and(|conn| conn.listed)
     }
 
     /// Turns until there is nothing left to do without another event, and a few more: what has arrived is handled
@@ -222,8 +226,11 @@ fn an_end_while_the_connection_is_listed_closes_it() {
     assert!(pair.is_listed(), "requests wait inside of the connection");
     pair.socket.shutdown(std::net::Shutdown::Both).unwrap();
     let start = Instant::now();
-    while pair.front.conn(pair.key).is_some() {
-        assert!(start.elapsed() < PATIENCE, "the descriptor is still held");
+    while pair.front.connections.get(pair.key).is_some() {
+        assert!(
+            start.elapsed() < TEST_TIMEOUT,
+            "the descriptor is still held"
+        );
         pair.turn();
     }
 }

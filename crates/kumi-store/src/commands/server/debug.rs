@@ -188,7 +188,7 @@ const HOOKS: &[Hook] = &[
         0..=0,
         "",
         "Writes what waits to the append-only file, then replaces all data by what the file holds.",
-        load_log,
+        load_aof,
     ),
     (
         "REPLYBUFFER",
@@ -297,7 +297,7 @@ fn busy(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     Ok(())
 }
 
-fn load_log(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
+fn load_aof(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
     // An AOF that names it would load itself again and again; a script would lose the libraries it runs from.
     if ctx.is_loading() || ctx.in_script {
         return Err(CommandError::fixed(
@@ -306,7 +306,7 @@ fn load_log(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
     }
     // What it changes is in the AOF already.
     ctx.mark_propagated();
-    ctx.reload_log().map_err(|reason| {
+    ctx.reload_aof().map_err(|reason| {
         tracing::error!("DEBUG LOADAOF: {reason}");
         CommandError::fixed("ERR Error trying to load the AOF files, check server logs.")
     })?;

@@ -109,7 +109,7 @@ fn bgsave(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 
 fn bgrewriteaof(ctx: &mut Ctx<'_>, _: Args<'_>) -> CommandResult {
     let parts = ctx.parts();
-    let started = parts.host.rewrite_log(parts.config);
+    let started = parts.host.rewrite_aof(parts.config);
     let started = started.map_err(|reason| CommandError::new(format!("ERR {reason}")))?;
     // It begins when the running snapshot has ended, or behind the transaction.
     let waits = ctx.snapshot_purpose().is_some() || ctx.in_exec;

@@ -101,7 +101,7 @@ fn waitaof(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let timeout_ms = wait_timeout_ms(ctx, &args[3])?;
     let progress = ctx.aof_progress();
     if local == 1 && !ctx.settings().appendonly {
-        return Err(CommandError::NO_LOG);
+        return Err(CommandError::NO_AOF);
     }
     let wait = AofWait {
         written: ctx.session().activity.written,

@@ -19,7 +19,7 @@ pub(crate) struct KeyWait {
 /// How far the append-only file is synced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct LogProgress {
+pub struct AofProgress {
     /// There is an append-only file, and it is complete.
     pub on: bool,
     /// Position in the stream of all writes up to which it is synced.
@@ -39,17 +39,17 @@ pub(crate) struct AofWait {
 
 impl AofWait {
     /// Whether the wait is over. An AOF whose first base is missing is not on yet, and is waited for.
-    pub(crate) fn is_over(&self, progress: LogProgress) -> bool {
+    pub(crate) fn is_over(&self, progress: AofProgress) -> bool {
         self.replicas <= 0 && (!self.local || self.is_synced(progress))
     }
 
     /// Whether the local file has what the session has written.
-    pub(crate) fn is_synced(&self, progress: LogProgress) -> bool {
+    pub(crate) fn is_synced(&self, progress: AofProgress) -> bool {
         progress.on && progress.synced >= self.written
     }
 
     /// The reply: whether the local file is synced, and the number of replicas.
-    pub(crate) fn reply(&self, progress: LogProgress) -> [u8; 12] {
+    pub(crate) fn reply(&self, progress: AofProgress) -> [u8; 12] {
         let local = if self.is_synced(progress) { b'1' } else { b'0' };
         let mut reply = *b"*2\r\n:0\r\n:0\r\n";
         reply[5] = local;

@@ -7,7 +7,7 @@ use crate::base::ids::SessionKey;
 use crate::data::keyspace::{StringRef, ValueRef};
 use crate::data::rdb::{Compression, payload};
 use crate::engine::output::Outputs;
-use crate::engine::session::{AofWait, BlockedOn, LogProgress};
+use crate::engine::session::{AofProgress, AofWait, BlockedOn};
 use kumi_resp::encode;
 use std::io::{self, Write};
 use std::time::Duration;
@@ -36,20 +36,20 @@ impl Store {
 
     /// Whether there is an append-only file that is complete.
     #[must_use]
-    pub fn has_log(&self) -> bool {
+    pub fn has_aof(&self) -> bool {
         self.persistence.aof.on
     }
 
     /// Has the next write begin with a SELECT, because it goes to another file.
-    pub fn begin_log_file(&mut self) {
+    pub fn begin_aof_file(&mut self) {
         self.keyspace.propagation.forget_selected();
     }
 
     /// Notes that the append-only file is there and synced up to a position in the stream of all writes, or that there
     /// is none. Sessions that waited for it get their replies; without a file, those that need it get an error.
-    pub fn note_log(&mut self, on: bool, synced: u64, outputs: &mut Outputs) {
-        self.persistence.aof = LogProgress { on, synced };
-        let waiting = &self.clients.log_waiters;
+    pub fn note_aof(&mut self, on: bool, synced: u64, outputs: &mut Outputs) {
+        self.persistence.aof = AofProgress { on, synced };
+        let waiting = &self.clients.aof_waiters;
         if waiting.is_empty() {
             return;
         }
@@ -57,12 +57,12 @@ impl Store {
             .iter()
             .copied()
             .filter(|&key| {
-                self.log_wait(key)
+                self.aof_wait(key)
                     .is_some_and(|wait| wait.is_over(self.persistence.aof) || wait.local && !on)
             })
             .collect();
         for key in over {
-            if let Some(wait) = self.log_wait(key)
+            if let Some(wait) = self.aof_wait(key)
                 && let Some(blocked) = self.end_wait(key)
             {
                 self.effect(Effect::Resume(key));
@@ -71,7 +71,7 @@ impl Store {
                     self.answer_late(outputs, key, &blocked.on, &reply, false);
                 } else {
                     let mut reply = Vec::new();
-                    encode::error(&mut reply, CommandError::NO_LOG.as_bytes());
+                    encode::error(&mut reply, CommandError::NO_AOF.as_bytes());
                     self.answer_late(outputs, key, &blocked.on, &reply, true);
                 }
             }
@@ -80,11 +80,11 @@ impl Store {
 
     /// Whether a client waits for the append-only file to be synced.
     #[must_use]
-    pub fn awaits_log(&self) -> bool {
-        !self.clients.log_waiters.is_empty()
+    pub fn awaits_aof(&self) -> bool {
+        !self.clients.aof_waiters.is_empty()
     }
 
-    fn log_wait(&self, key: SessionKey) -> Option<AofWait> {
+    fn aof_wait(&self, key: SessionKey) -> Option<AofWait> {
         let session = self.clients.sessions.get(key)?;
         match &session.blocked.as_ref()?.on {
             BlockedOn::Aof(wait) => Some(*wait),
@@ -221,7 +221,7 @@ mod tests {
         )]);
         lab.configure("appendonly", "yes");
         lab.store.listen_to_writes(true);
-        lab.store.note_log(true, 0, &mut lab.outputs);
+        lab.store.note_aof(true, 0, &mut lab.outputs);
         lab.check(&[
             ("WAITAOF 1 0 0", "*2\r\n:1\r\n:0\r\n"),
             ("WAITAOF 0 0 0", "*2\r\n:1\r\n:0\r\n"),
@@ -246,10 +246,10 @@ mod tests {
         ]);
         assert_eq!(lab.last_flow, Flow::Blocked);
         let client = lab.client;
-        lab.store.note_log(true, 5, &mut lab.outputs);
+        lab.store.note_aof(true, 5, &mut lab.outputs);
         assert_eq!(lab.received(client), "");
         let all = lab.store.write_offset();
-        lab.store.note_log(true, all, &mut lab.outputs);
+        lab.store.note_aof(true, all, &mut lab.outputs);
         assert_eq!(lab.received(client), "*2\r\n:1\r\n:0\r\n");
         lab.run("SET a 2");
         assert_eq!(lab.run("WAITAOF 1 0 100"), "");
@@ -257,27 +257,27 @@ mod tests {
         assert_eq!(lab.received(client), "*2\r\n:0\r\n:0\r\n");
         assert_eq!(lab.run("WAITAOF 0 1 100"), "");
         let all = lab.store.write_offset();
-        lab.store.note_log(true, all, &mut lab.outputs);
+        lab.store.note_aof(true, all, &mut lab.outputs);
         lab.advance_ms(100);
         assert_eq!(lab.received(client), "*2\r\n:1\r\n:0\r\n");
     }
 
     #[test]
-    fn waitaof_does_not_wait_for_a_log_that_has_ended() {
+    fn waitaof_does_not_wait_for_an_aof_that_has_ended() {
         let mut lab = Lab::new();
         lab.configure("appendonly", "yes");
         lab.store.listen_to_writes(true);
-        lab.store.note_log(true, 0, &mut lab.outputs);
+        lab.store.note_aof(true, 0, &mut lab.outputs);
         let client = lab.client;
         lab.check(&[("SET a 1", "+OK\r\n"), ("WAITAOF 1 0 0", "")]);
-        lab.store.note_log(false, 0, &mut lab.outputs);
+        lab.store.note_aof(false, 0, &mut lab.outputs);
         assert_eq!(
             lab.received(client),
             "-ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.\r\n"
         );
         // Replicas are waited for all the same.
         lab.check(&[("WAITAOF 0 1 100", "")]);
-        lab.store.note_log(false, 0, &mut lab.outputs);
+        lab.store.note_aof(false, 0, &mut lab.outputs);
         assert_eq!(lab.received(client), "");
         lab.advance_ms(100);
         assert_eq!(lab.received(client), "*2\r\n:0\r\n:0\r\n");
@@ -295,7 +295,7 @@ mod tests {
         lab.check(&[("WAITAOF 1 0 0", "")]);
         assert_eq!(lab.last_flow, Flow::Blocked);
         let all = lab.store.write_offset();
-        lab.store.note_log(true, all, &mut lab.outputs);
+        lab.store.note_aof(true, all, &mut lab.outputs);
         assert_eq!(lab.received(client), "*2\r\n:1\r\n:0\r\n");
     }
 

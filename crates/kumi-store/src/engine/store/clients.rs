@@ -67,7 +67,7 @@ pub(crate) struct Clients {
     pub(crate) pause: Option<Pause>,
     pub(super) held: Held,
     /// Sessions that wait for the append-only file.
-    pub(super) log_waiters: BTreeSet<SessionKey>,
+    pub(super) aof_waiters: BTreeSet<SessionKey>,
     /// The default user needs no password.
     pub(super) open: bool,
     /// How many sessions wait for something.
@@ -151,7 +151,7 @@ impl Clients {
             self.held.push(key);
         }
         if matches!(blocked.on, BlockedOn::Aof(_)) {
-            self.log_waiters.insert(key);
+            self.aof_waiters.insert(key);
         }
         if let Some(until_ns) = blocked.until_ns {
             self.wait_deadlines.insert((until_ns, key));
@@ -170,7 +170,7 @@ impl Clients {
             self.held.remove(key);
         }
         if matches!(blocked.on, BlockedOn::Aof(_)) {
-            self.log_waiters.remove(&key);
+            self.aof_waiters.remove(&key);
         }
         if let Some(until_ns) = blocked.until_ns {
             self.wait_deadlines.remove(&(until_ns, key));

@@ -2,7 +2,7 @@
 
 use crate::base::ids::SessionKey;
 use crate::config::NotifyFlags;
-use crate::data::keyspace::Happening;
+use crate::data::keyspace::Notice;
 use crate::engine::output::Outputs;
 use crate::engine::pubsub::Kind;
 use crate::engine::session::ReplyMode;
@@ -22,10 +22,10 @@ impl Store {
     /// Publishes the keyspace events of the last command, and sends the invalidations it calls for.
     pub(super) fn deliver_events(&mut self, outputs: &mut Outputs, actor: Option<Actor>) {
         let flags = self.keyspace.notices.flags;
-        for happening in self.keyspace.take_events() {
-            let event = match happening {
-                Happening::Event(event) => event,
-                Happening::Invalidated(invalidated) => {
+        for notice in self.keyspace.take_notices() {
+            let event = match notice {
+                Notice::Event(event) => event,
+                Notice::Invalidated(invalidated) => {
                     self.deliver_invalidation(outputs, &invalidated, actor);
                     continue;
                 }
@@ -217,7 +217,7 @@ mod tests {
         let put = |lab: &mut Lab| {
             let mut keys = lab.store.keyspace.keys(0, 0, true);
             keys.notify(NotifyFlags::STRING, "set", b"a");
-            lab.store.keyspace.take_events().len()
+            lab.store.keyspace.take_notices().len()
         };
         assert_eq!(put(&mut lab), 0);
         let (listener, other) = (lab.connect(), lab.connect());

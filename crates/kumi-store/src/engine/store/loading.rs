@@ -171,7 +171,7 @@ impl Store {
             {
                 let args = batch.args(bytes, batch.len() - 1);
                 let goes_on = self.plan(session, args);
-                if let Err(reason) = self.resolve_logged(args) {
+                if let Err(reason) = self.resolve_replayed(args) {
                     refused = Some((at, reason));
                     break;
                 }
@@ -214,7 +214,7 @@ impl Store {
         let mut decoder = Decoder::new();
         match decoder.decode(bytes, limits) {
             Ok(Step::Request { args, consumed }) => {
-                self.resolve_logged(args)?;
+                self.resolve_replayed(args)?;
                 let now = host.now();
                 let flow = self.execute(session, args, now, outputs, host);
                 self.check_replayed(flow)?;
@@ -225,7 +225,7 @@ impl Store {
         }
     }
 
-    fn resolve_logged(&self, args: kumi_resp::Args<'_>) -> Result<CommandId, String> {
+    fn resolve_replayed(&self, args: kumi_resp::Args<'_>) -> Result<CommandId, String> {
         self.index.resolve(args).map_err(|(_, error)| {
             let error = String::from_utf8_lossy(error.as_bytes());
             if error.starts_with("ERR unknown command") {

@@ -13,7 +13,7 @@ use crate::engine::output::Outputs;
 use crate::engine::pubsub::{Kind, Pubsub};
 use crate::engine::reply::Reply;
 use crate::engine::script::Scripts;
-use crate::engine::session::{Blocked, BlockedOn, LogProgress};
+use crate::engine::session::{AofProgress, Blocked, BlockedOn};
 use std::io;
 use std::time::Duration;
 
@@ -272,7 +272,7 @@ impl<'a> Ctx<'a> {
     }
 
     /// How far the append-only file is synced.
-    pub(crate) fn aof_progress(&self) -> LogProgress {
+    pub(crate) fn aof_progress(&self) -> AofProgress {
         self.store.persistence.aof
     }
 
@@ -282,8 +282,8 @@ impl<'a> Ctx<'a> {
     }
 
     /// Replaces all data by what the append-only file holds.
-    pub(crate) fn reload_log(&mut self) -> Result<(), String> {
-        self.host.reload_log(self.store, self.reply.outputs())
+    pub(crate) fn reload_aof(&mut self) -> Result<(), String> {
+        self.host.reload_aof(self.store, self.reply.outputs())
     }
 
     /// Has the server sleep before writes go to the append-only file.

@@ -233,7 +233,7 @@ impl Store {
     }
 }
 
-/// What the AOF says of a fact about the writer of a file, in Redis's words.
+/// What the log says of a fact about the writer of a file, in Redis's words.
 fn fact_line(name: &[u8], value: &[u8], now_s: u64) -> Option<String> {
     let number = || std::str::from_utf8(value).ok()?.parse::<u64>().ok();
     Some(match name {

@@ -43,7 +43,7 @@ fn write_base_only(disk: &SimulatedDisk, config: &Config, number: u64, last: u64
 }
 
 #[test]
-fn a_base_without_a_log_survives_a_power_failure() {
+fn a_base_without_an_aof_survives_a_power_failure() {
     for seed in 0..SEEDS {
         let config = config("everysec", !seed.is_multiple_of(3));
         let disk = SimulatedDisk::default();

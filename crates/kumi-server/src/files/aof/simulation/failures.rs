@@ -287,7 +287,7 @@ fn a_rewrite_that_cannot_be_prepared_is_no_fsync_that_failed_and_none_that_worke
         life.run("SET m 1");
         life.run("WAITAOF 1 0 0");
         life.flush();
-        assert!(life.replayed.store.awaits_log());
+        assert!(life.replayed.store.awaits_aof());
         life.aof.request_base();
         disk.fail_after(operation);
         assert!(!life.aof.may_begin(false, START), "it is prepared first");
@@ -302,7 +302,7 @@ fn a_rewrite_that_cannot_be_prepared_is_no_fsync_that_failed_and_none_that_worke
         failures += 1;
         assert!(life.aof.has_file() && !life.aof.has_failed());
         assert!(
-            life.replayed.store.awaits_log(),
+            life.replayed.store.awaits_aof(),
             "operation {operation}: the write is not on disk"
         );
         assert_eq!(count(&mut life, 2), Some(true));

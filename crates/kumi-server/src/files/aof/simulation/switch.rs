@@ -40,12 +40,12 @@ fn a_client_that_waits_is_answered_when_a_rewrite_syncs_its_write() {
     life.run("SET n 2");
     life.run("WAITAOF 1 0 0");
     life.flush();
-    assert!(life.replayed.store.awaits_log());
+    assert!(life.replayed.store.awaits_aof());
     assert!(life.aof.may_begin(false, START));
     let begun = life.aof.begin_rewrite(&mut life.replayed.store, START);
     begun.expect("the disk takes it");
     life.flush();
-    assert!(!life.replayed.store.awaits_log());
+    assert!(!life.replayed.store.awaits_aof());
 }
 
 /// A rewrite that is prepared: its snapshot may begin.

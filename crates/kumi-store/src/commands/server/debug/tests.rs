@@ -294,7 +294,7 @@ fn error_and_log_answer() {
 }
 
 #[test]
-fn the_sleep_before_the_log_is_written_is_set_and_taken_back() {
+fn the_sleep_before_the_aof_is_written_is_set_and_taken_back() {
     let mut lab = lab();
     assert_eq!(lab.store.flush_sleep(), None);
     lab.check(&[("DEBUG AOF-FLUSH-SLEEP 500", "+OK\r\n")]);

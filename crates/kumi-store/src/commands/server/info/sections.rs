@@ -218,7 +218,7 @@ impl<'a> Page<'a> {
         ]);
         self.field("mem_clients_normal", memory.clients);
         self.field("mem_cluster_links", 0);
-        self.field("mem_aof_buffer", self.facts.log.buffered_bytes);
+        self.field("mem_aof_buffer", self.facts.aof.buffered_bytes);
         let allocator = self.facts.allocator.clone();
         self.field("mem_allocator", allocator);
         let compacting = self.report.compacting_ms.is_some();
@@ -294,7 +294,7 @@ impl<'a> Page<'a> {
 
     /// What is shown of the append-only file whether there is one or not.
     fn aof(&mut self) {
-        let aof = self.facts.log;
+        let aof = self.facts.aof;
         let status = |failed: bool| if failed { "err" } else { "ok" };
         let seconds =
             |time: Option<u64>| time.map_or(-1, |time| i64::try_from(time).unwrap_or(i64::MAX));
@@ -319,7 +319,7 @@ impl<'a> Page<'a> {
 
     /// What is shown of the append-only file while there is one.
     fn aof_sizes(&mut self) {
-        let aof = self.facts.log;
+        let aof = self.facts.aof;
         if !aof.enabled {
             return;
         }
@@ -436,7 +436,7 @@ impl<'a> Page<'a> {
     /// Where the event loop spends its time.
     fn debug(&mut self) {
         let turns = self.report.telemetry.stats.turns;
-        self.field("eventloop_duration_aof_sum", turns.total.log_ns / 1000);
+        self.field("eventloop_duration_aof_sum", turns.total.aof_ns / 1000);
         self.field("eventloop_duration_cron_sum", turns.total.cron_ns / 1000);
         self.field("eventloop_duration_max", turns.longest_ns / 1000);
         self.field("eventloop_cmd_per_cycle_max", turns.most_commands);

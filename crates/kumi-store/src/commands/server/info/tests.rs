@@ -156,9 +156,9 @@ fn the_debug_section_tells_where_turns_spend_their_time_and_is_shown_by_its_name
             "# Debug\r\neventloop_duration_aof_sum:{aof}\r\neventloop_duration_cron_sum:{cron}\r\neventloop_duration_max:{longest}\r\neventloop_cmd_per_cycle_max:{commands}\r\n"
         )
     };
-    let turn = |busy_ns, log_ns, cron_ns| TurnTimes {
+    let turn = |busy_ns, aof_ns, cron_ns| TurnTimes {
         busy_ns,
-        log_ns,
+        aof_ns,
         cron_ns,
     };
     for _ in 0..3 {
@@ -330,7 +330,7 @@ fn data_moves_memory_keyspace_and_persistence() {
 #[test]
 fn fragmentation_leaves_out_what_the_program_took_at_its_start() {
     let mut lab = Lab::new();
-    lab.host.facts.log.buffered_bytes = 7;
+    lab.host.facts.aof.buffered_bytes = 7;
     check(&mut lab, &[("mem_aof_buffer", "7")]);
     lab.host.facts.rss_bytes = 6 << 20;
     lab.host.facts.startup_rss_bytes = 6 << 20;

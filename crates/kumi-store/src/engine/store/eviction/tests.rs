@@ -117,14 +117,14 @@ fn an_eviction_is_an_event_and_a_deletion_before_the_command() {
         let evicted = lab.store.keyspace.stats.evicted as usize;
         assert!(evicted > 0);
         assert_eq!(events.matches("message").count(), evicted);
-        let log = lab.store.take_writes();
-        let log = String::from_utf8_lossy(&log);
-        assert_eq!(log.matches(verb).count(), evicted);
+        let writes = lab.store.take_writes();
+        let writes = String::from_utf8_lossy(&writes);
+        assert_eq!(writes.matches(verb).count(), evicted);
         assert!(
-            !log.contains("MULTI"),
+            !writes.contains("MULTI"),
             "an eviction is no part of the command"
         );
-        let (first_deletion, last_set) = (log.find(verb), log.rfind("$3\r\nSET"));
+        let (first_deletion, last_set) = (writes.find(verb), writes.rfind("$3\r\nSET"));
         assert!(first_deletion < last_set);
     }
 }

@@ -18,7 +18,7 @@ fn replay(lab: &mut Lab, lines: &[&str]) -> Result<(), ReplayError> {
 }
 
 #[test]
-fn a_log_with_a_database_that_does_not_exist_is_refused() {
+fn an_aof_with_a_database_that_does_not_exist_is_refused() {
     for line in ["SELECT 16", "SWAPDB 0 16"] {
         let mut lab = Lab::new();
         lab.store.begin_loading(100, true);
@@ -69,7 +69,7 @@ fn clients_get_loading_errors_meanwhile() {
 }
 
 #[test]
-fn nothing_expires_while_a_log_is_replayed() {
+fn nothing_expires_while_an_aof_is_replayed() {
     let mut lab = Lab::new();
     lab.store.begin_loading(1, true);
     let past = (lab.host.now.unix_ms() - 5000).to_string();
@@ -123,13 +123,13 @@ fn long_requests_and_failed_ones_are_replayed() {
 }
 
 /// Loads an AOF into a store that is configured so.
-fn load(directives: &[(&str, &str)], log: &[u8]) -> Lab {
+fn load(directives: &[(&str, &str)], aof: &[u8]) -> Lab {
     let mut lab = Lab::new();
     for (name, value) in directives {
         lab.configure(name, value);
     }
     lab.store.begin_loading(1, true);
-    let replayed = lab.store.replay(log, &mut lab.outputs, &mut lab.host);
+    let replayed = lab.store.replay(aof, &mut lab.outputs, &mut lab.host);
     assert_eq!(replayed, Ok(()));
     assert_eq!(
         lab.store.end_loading(&mut lab.outputs),
@@ -154,8 +154,8 @@ fn transaction(keys: usize, bytes: usize) -> Vec<u8> {
 #[test]
 fn a_transaction_above_the_query_buffer_limit_is_replayed() {
     for bytes in [60_000, 100_000] {
-        let log = transaction(40, bytes);
-        let lab = load(&[("client-query-buffer-limit", "1mb")], &log);
+        let aof = transaction(40, bytes);
+        let lab = load(&[("client-query-buffer-limit", "1mb")], &aof);
         assert_eq!(lab.store.keyspace.total_keys(), 41);
         assert_eq!(lab.store.telemetry.stats.query_limit_disconnections, 0);
     }
@@ -201,9 +201,9 @@ fn the_memory_of_a_replay_evicts_no_client() {
     lab.configure("maxmemory-clients", "128kb");
     lab.configure("timeout", "1");
     lab.store.begin_loading(1, true);
-    let log = transaction(40, 10_000);
-    let middle = log.len() - request("EXEC").len() - request("SET behind 1").len();
-    let (queued, rest) = log.split_at(middle);
+    let aof = transaction(40, 10_000);
+    let middle = aof.len() - request("EXEC").len() - request("SET behind 1").len();
+    let (queued, rest) = aof.split_at(middle);
     let replay = |lab: &mut Lab, bytes| {
         lab.store
             .replay(bytes, &mut lab.outputs, &mut lab.host)
@@ -221,12 +221,12 @@ fn the_memory_of_a_replay_evicts_no_client() {
 #[test]
 fn no_key_is_evicted_before_loading_is_over() {
     let lines = (0..500).map(|key| format!("SET k{key} {}", "x".repeat(1000)));
-    let log = requests(lines);
+    let aof = requests(lines);
     let mut lab = Lab::new();
     lab.configure("maxmemory", "200kb");
     lab.configure("maxmemory-policy", "allkeys-lru");
     lab.store.begin_loading(1, true);
-    let replayed = lab.store.replay(&log, &mut lab.outputs, &mut lab.host);
+    let replayed = lab.store.replay(&aof, &mut lab.outputs, &mut lab.host);
     assert_eq!(replayed, Ok(()));
     lab.run("INFO");
     lab.advance_ms(1000);
@@ -239,11 +239,11 @@ fn no_key_is_evicted_before_loading_is_over() {
     let evicted = 500 - lab.store.keyspace.total_keys();
     let writes = lab.writes();
     let deleted = writes.iter().filter(|line| line.starts_with("DEL "));
-    assert_eq!(deleted.count(), evicted, "evictions are in the log");
+    assert_eq!(deleted.count(), evicted, "evictions are in the aof");
 }
 
 #[test]
-fn limits_that_were_lowered_leave_nothing_of_a_log_out() {
+fn limits_that_were_lowered_leave_nothing_of_an_aof_out() {
     let keys = requests((0..1000).map(|key| format!("SET k{key} 1")));
     let mut lab = load(&[("max-keys", "100")], &keys);
     assert_eq!(lab.store.keyspace.total_keys(), 1000);
@@ -258,14 +258,14 @@ fn limits_that_were_lowered_leave_nothing_of_a_log_out() {
     );
 
     let piece = "x".repeat(1_000_000);
-    let log = requests([
+    let aof = requests([
         format!("APPEND a {piece}"),
         format!("APPEND a {piece}"),
         format!("SETRANGE b 2000000 {piece}"),
         "SETBIT c 24000000 1".to_owned(),
         "BITFIELD d SET u8 24000000 1".to_owned(),
     ]);
-    let mut lab = load(&[("proto-max-bulk-len", "1mb")], &log);
+    let mut lab = load(&[("proto-max-bulk-len", "1mb")], &aof);
     lab.check(&[
         ("STRLEN a", ":2000000\r\n"),
         ("STRLEN b", ":3000000\r\n"),
@@ -292,7 +292,7 @@ fn an_rdb_file_is_loaded_under_lowered_limits_too() {
 }
 
 #[test]
-fn a_log_is_replayed_with_all_permissions() {
+fn an_aof_is_replayed_with_all_permissions() {
     let mut lab = Lab::new();
     lab.check(&[("ACL SETUSER default reset on nopass +acl +info", "+OK\r\n")]);
     lab.store.begin_loading(1, true);
