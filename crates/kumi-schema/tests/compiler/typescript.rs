@@ -9,16 +9,16 @@ use std::process::{Command, Output};
 /// The compiler's version, so that a new one does not fail the test one morning.
 const COMPILER: &str = "typescript@5.9.3";
 
-const SCHEMA: &str = include_str!("schemas/everything.kdl");
+const SCHEMA: &str = include_str!("../schemas/everything.kdl");
 
 /// Names that are words of the language.
-const ODD: &str = include_str!("schemas/odd.kdl");
+const ODD: &str = include_str!("../schemas/odd.kdl");
 
 /// Features that seldom meet.
-const UNUSUAL: &str = include_str!("schemas/unusual.kdl");
+const UNUSUAL: &str = include_str!("../schemas/unusual.kdl");
 
 /// Values and who takes them. `tests/schema/tests/cases/unusual.rs` reads the same.
-const VECTORS: &str = include_str!("vectors.json");
+const VECTORS: &str = include_str!("../vectors.json");
 
 #[test]
 fn each_pattern_is_compiled_once_when_the_module_is_loaded() {
@@ -58,8 +58,8 @@ fn generated_typescript_compiles_and_completes_calls() {
     }
     let vectors = format!("export const VECTORS: [string, string, string][] = {VECTORS};");
     for (name, text) in [
-        ("main.ts", include_str!("typescript/main.ts")),
-        ("browser.ts", include_str!("typescript/browser.ts")),
+        ("main.ts", include_str!("../typescript/main.ts")),
+        ("browser.ts", include_str!("../typescript/browser.ts")),
         ("vectors.ts", &vectors),
     ] {
         std::fs::write(work.join("src").join(name), text).expect("it is ours");

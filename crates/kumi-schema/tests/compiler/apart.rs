@@ -247,7 +247,7 @@ proptest! {
 /// The scopes are really looked into: a schema that is sound fills all of them.
 #[test]
 fn scopes_of_both_languages_are_found() {
-    let schema = Schema::parse("everything.kdl", include_str!("schemas/everything.kdl"))
+    let schema = Schema::parse("everything.kdl", include_str!("../schemas/everything.kdl"))
         .expect("it is sound");
     let rust = rust_scopes(&schema.to_rust(&RustOptions::new()).expect("it is Rust"));
     let typescript = typescript_scopes(&schema.to_typescript());

@@ -1,7 +1,7 @@
 //! What is generated from `golden/chat.kdl`, in each language, is checked in, so that a change of the generators is seen in
 //! review. `tests/schema` and `typescript.rs` compile and run what is generated from the larger schemas.
 //!
-//! `KUMI_BLESS=1 cargo test -p kumi-schema --test golden` writes the files again.
+//! `KUMI_BLESS=1 cargo test -p kumi-schema --test compiler golden` writes the files again.
 
 use kumi_schema::{RustOptions, Schema, is_same_rust};
 use std::io::Write;
