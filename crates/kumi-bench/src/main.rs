@@ -12,6 +12,7 @@ mod durability;
 mod eviction;
 mod jobs;
 mod muf;
+mod parts;
 mod procfs;
 mod progress;
 mod report;

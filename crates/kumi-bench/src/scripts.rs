@@ -8,11 +8,12 @@ mod evaluate;
 mod interpreter;
 mod programs;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 
 use crate::args::{ScriptsArgs, ScriptsPart};
 use crate::jobs::on_servers;
+use crate::parts::measure_parts;
 use crate::progress::{Progress, Task};
 use crate::report::REFERENCE;
 use crate::stats::Sample;
@@ -68,48 +69,34 @@ pub(crate) fn run(args: &ScriptsArgs) -> Result<()> {
     let stage = Stage::new(args.no_pin)?;
     describe(&stage, &contenders, &mut report);
     let driver = Driver::new(&stage, &benchmark)?;
-    let mut failed = 0;
-    for &part in ScriptsPart::value_variants() {
-        if !args.wants(part) {
-            continue;
+    let wanted = ScriptsPart::value_variants().iter().copied();
+    let wanted = wanted.filter(|&part| args.wants(part));
+    measure_parts(wanted, &progress, report, |part, report| match part {
+        ScriptsPart::Scripts => {
+            evaluate::measure(&stage, &plan, &contenders, &driver, &progress, report)
         }
-        let outcome = match part {
-            ScriptsPart::Scripts => {
-                evaluate::measure(&stage, &plan, &contenders, &driver, &progress, &mut report)
-            }
-            ScriptsPart::Acl => acl::measure(&stage, &plan, &contenders, &progress, &mut report),
-            ScriptsPart::Queues => on_servers::measure(
-                &stage,
-                &contenders,
-                (!args.no_peers).then_some(&*args.node),
-                on_servers::Size {
-                    runs: plan.runs,
-                    jobs: plan.jobs,
-                    tasks: plan.tasks,
-                },
-                &progress,
-                &mut report,
-            ),
-            ScriptsPart::Interpreter => interpreter::measure(
-                &stage,
-                &plan,
-                &contenders,
-                !args.no_peers,
-                &progress,
-                &mut report,
-            ),
-        };
-        if let Err(error) = outcome {
-            failed += 1;
-            progress.line(&format!("{part:?} failed: {error:#}"));
-            report.note(format!("{part:?} was not measured: {error:#}"));
-        }
-    }
-    report.end();
-    if failed > 0 {
-        bail!("{failed} of the measurements failed");
-    }
-    Ok(())
+        ScriptsPart::Acl => acl::measure(&stage, &plan, &contenders, &progress, report),
+        ScriptsPart::Queues => on_servers::measure(
+            &stage,
+            &contenders,
+            (!args.no_peers).then_some(&*args.node),
+            on_servers::Size {
+                runs: plan.runs,
+                jobs: plan.jobs,
+                tasks: plan.tasks,
+            },
+            &progress,
+            report,
+        ),
+        ScriptsPart::Interpreter => interpreter::measure(
+            &stage,
+            &plan,
+            &contenders,
+            !args.no_peers,
+            &progress,
+            report,
+        ),
+    })
 }
 
 /// A trial that finds how many requests a run takes, then the runs of all servers in turns. `label` is shown meanwhile.

@@ -18,11 +18,12 @@ pub(crate) mod workloads;
 use std::fs;
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::ValueEnum;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::args::{Part, Plan, StoreArgs};
+use crate::parts::measure_parts;
 use crate::progress::Progress;
 use crate::report::{REFERENCE, Report};
 use crate::store::servers::{Contender, Stage};
@@ -52,42 +53,17 @@ pub(crate) fn run(args: &StoreArgs) -> Result<()> {
     raise_open_files();
     let stage = Stage::new(args.no_pin)?;
     describe(&stage, &contenders, &mut report);
-    let mut failed = 0;
-    for part in wanted {
-        let outcome = match part {
-            Part::Workloads => workloads::measure(
-                &stage,
-                &plan,
-                &contenders,
-                &benchmark,
-                &progress,
-                &mut report,
-            ),
-            Part::Bursts => bursts::measure(&stage, &plan, &contenders, &progress, &mut report),
-            Part::Memory => memory::measure(&stage, &plan, &contenders, &progress, &mut report),
-            Part::Lag => lag::measure(&stage, &plan, &contenders, &progress, &mut report),
-            Part::Growth => growth::measure(&stage, &plan, &progress, &mut report),
-            Part::Idle => idle::measure(&stage, &plan, &contenders, &progress, &mut report),
-            Part::Large => large::measure(
-                &stage,
-                &plan,
-                &contenders,
-                &benchmark,
-                &progress,
-                &mut report,
-            ),
-        };
-        if let Err(error) = outcome {
-            failed += 1;
-            progress.line(&format!("{part:?} failed: {error:#}"));
-            report.note(format!("{part:?} was not measured: {error:#}"));
+    measure_parts(wanted, &progress, report, |part, report| match part {
+        Part::Workloads => {
+            workloads::measure(&stage, &plan, &contenders, &benchmark, &progress, report)
         }
-    }
-    report.end();
-    if failed > 0 {
-        bail!("{failed} of the measurements failed");
-    }
-    Ok(())
+        Part::Bursts => bursts::measure(&stage, &plan, &contenders, &progress, report),
+        Part::Memory => memory::measure(&stage, &plan, &contenders, &progress, report),
+        Part::Lag => lag::measure(&stage, &plan, &contenders, &progress, report),
+        Part::Growth => growth::measure(&stage, &plan, &progress, report),
+        Part::Idle => idle::measure(&stage, &plan, &contenders, &progress, report),
+        Part::Large => large::measure(&stage, &plan, &contenders, &benchmark, &progress, report),
+    })
 }
 
 /// Says under which circumstances the figures came to be.

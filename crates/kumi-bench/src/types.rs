@@ -7,9 +7,10 @@ mod plan;
 mod requests;
 mod values;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::ValueEnum;
 
+use crate::parts::measure_parts;
 use crate::progress::Progress;
 use crate::report::REFERENCE;
 use crate::stats::Sample;
@@ -42,28 +43,14 @@ pub(crate) fn run(args: &TypesArgs) -> Result<()> {
         contenders: &contenders,
         progress: &progress,
     };
-    let mut failed = 0;
-    for &part in TypesPart::value_variants() {
-        if !args.wants(part) {
-            continue;
+    let wanted = TypesPart::value_variants().iter().copied();
+    let wanted = wanted.filter(|&part| args.wants(part));
+    measure_parts(wanted, &progress, report, |part, report| match part {
+        TypesPart::Commands => commands::measure(&setting, report),
+        TypesPart::Small | TypesPart::Large | TypesPart::Sizes => {
+            memory::measure(part, &setting, report)
         }
-        let outcome = match part {
-            TypesPart::Commands => commands::measure(&setting, &mut report),
-            TypesPart::Small | TypesPart::Large | TypesPart::Sizes => {
-                memory::measure(part, &setting, &mut report)
-            }
-        };
-        if let Err(error) = outcome {
-            failed += 1;
-            progress.line(&format!("{part:?} failed: {error:#}"));
-            report.note(format!("{part:?} was not measured: {error:#}"));
-        }
-    }
-    report.end();
-    if failed > 0 {
-        bail!("{failed} of the measurements failed");
-    }
-    Ok(())
+    })
 }
 
 /// The values of the runs of one row.

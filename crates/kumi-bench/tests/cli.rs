@@ -130,6 +130,33 @@ fn two_builds_are_compared_without_peers() {
 }
 
 #[test]
+fn two_builds_are_compared_by_their_types() {
+    let temporary = tempfile::tempdir().unwrap();
+    let args = "types --kumi-server redis-server --against redis-server --runs 1 --requests 800 --keys 200 \
+                --elements 1000 --only commands --types list --pipelines 16";
+    let output = Command::new(env!("CARGO_BIN_EXE_kumi-bench"))
+        .args(args.split_whitespace())
+        .env("TMPDIR", temporary.path())
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let figures = text.lines().filter(|line| line.starts_with("figure name="));
+    let (ours, others): (Vec<&str>, Vec<&str>) =
+        figures.partition(|line| line.contains(" server=kumi "));
+    assert_eq!((ours.len(), others.len()), (6, 6), "{text}");
+    for line in ours {
+        assert!(line.contains(" ratio_vs_before="), "{line}");
+    }
+    for line in others {
+        assert!(line.contains(" server=before "), "{line}");
+    }
+    let mean = "geometric mean of kumi/before in 6 rows of us/op: ";
+    assert!(text.contains(mean), "{text}");
+}
+
+#[test]
 fn a_small_run_of_types_prints_a_line_per_figure_and_leaves_nothing() {
     let temporary = tempfile::tempdir().unwrap();
     let args = "types --kumi-server redis-server --valkey-server /nowhere/valkey-server --runs 1 --requests 800 \

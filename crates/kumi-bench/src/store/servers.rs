@@ -257,8 +257,8 @@ impl Server {
         while start.elapsed() < limit {
             if let Some(status) = self.child.ended()? {
                 bail!(
-                    "it ended at once ({status}); its last words: {}",
-                    last_words(log)
+                    "it ended at once ({status}); the end of its log: {}",
+                    end_of_log(log)
                 );
             }
             let greeting = Connection::open(self.address).and_then(|mut connection| match kind {
@@ -275,9 +275,9 @@ impl Server {
             thread::sleep(Duration::from_millis(20));
         }
         bail!(
-            "it did not answer within {} s; its last words: {}",
+            "it did not answer within {} s; the end of its log: {}",
             limit.as_secs(),
-            last_words(log)
+            end_of_log(log)
         )
     }
 }
@@ -390,8 +390,8 @@ pub(crate) fn free_address() -> Result<SocketAddr> {
     listener.local_addr().context("cannot find a free port")
 }
 
-/// The end of a log, on one line.
-fn last_words(log: &Path) -> String {
+/// The last three lines of a log, joined to one; "none" if there are none.
+fn end_of_log(log: &Path) -> String {
     let text = fs::read_to_string(log).unwrap_or_default();
     let lines: Vec<&str> = text
         .lines()
@@ -420,11 +420,11 @@ mod tests {
     }
 
     #[test]
-    fn the_last_lines_of_a_log_are_its_last_words() {
+    fn the_end_of_a_log_is_its_last_lines() {
         let directory = tempfile::tempdir().unwrap();
         let log = directory.path().join("log");
-        assert_eq!(last_words(&log), "none");
+        assert_eq!(end_of_log(&log), "none");
         fs::write(&log, "one\ntwo\n\n three\nfour\n").unwrap();
-        assert_eq!(last_words(&log), "two | three | four");
+        assert_eq!(end_of_log(&log), "two | three | four");
     }
 }
