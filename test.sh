@@ -5,9 +5,9 @@
 # AddressSanitizer, the fuzz targets for a bounded time, the core that has no standard library, the workshop, packages of
 # others on kumi-server, and the documentation. Stops at the first failure. Servers that tests start listen on loopback
 # and Unix sockets only, and none is left behind. --quick leaves out what needs another build (the sanitizer, the fuzz
-# targets, the library by features, the workshop, packages of others, the documentation), kumi-bench and the tests that
-# mostly wait, and takes a sample of the seeds of the differential test. --full runs more seeds of simulations, 200 crashes
-# instead of 30, MUF over the slowest link, 2 GB through TLS, and each fuzz target for a minute.
+# targets, the library by features, the packages of the crates, the workshop, packages of others, the documentation),
+# kumi-bench and the tests that mostly wait, and takes a sample of the seeds of the differential test. --full runs more seeds
+# of simulations, 200 crashes instead of 30, MUF over the slowest link, 2 GB through TLS, and each fuzz target for a minute.
 #
 # The parts are in ci/; each step prints its time, and all times stand together at the end.
 set -euo pipefail
@@ -76,10 +76,10 @@ step 'Membership core without the standard library' cargo run --quiet --locked -
     --manifest-path crates/kumi-cluster/no_std_check/Cargo.toml
 if [[ $quick == no ]]; then
     step 'The library, feature by feature' ci/features.sh
+    verify=()
+    [[ $full == no ]] || verify=(--verify)
+    step 'Packages of the crates' ci/crates.sh "${verify[@]}"
 fi
-verify=()
-[[ $full == no ]] || verify=(--verify)
-step 'Packages of the crates' ci/crates.sh "${verify[@]}"
 step 'Packages' packaging/try.sh "${CARGO_TARGET_DIR:-target}/debug/kumi"
 if [[ $quick == no ]]; then
     # Built by the tests above; asking cargo for it alone would build its dependencies a second time, with fewer features.
