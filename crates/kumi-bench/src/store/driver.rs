@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use crate::store::servers::{Server, Stage, find_program};
 
 /// A run this many times longer than planned is taken for hung.
-const PATIENCE: f64 = 20.0;
+const TIMEOUT_FACTOR: f64 = 20.0;
 /// Lets the server finish closing connections, which belongs to the run before, not to the next.
 const SETTLE: Duration = Duration::from_millis(50);
 
@@ -85,7 +85,7 @@ impl<'a> Driver<'a> {
             .stage
             .spawn_client(&mut command)
             .context("cannot start it")?;
-        let limit = Duration::from_secs_f64(60.0 + load.seconds * PATIENCE);
+        let limit = Duration::from_secs_f64(60.0 + load.seconds * TIMEOUT_FACTOR);
         let status = child.wait(limit)?;
         thread::sleep(SETTLE);
         let used = server.cpu_time()?.since(before);

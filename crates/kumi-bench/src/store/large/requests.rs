@@ -14,7 +14,7 @@ use crate::store::large::{MB, Subject, megabytes};
 use crate::store::servers::Server;
 use crate::wire::{self, Connection};
 
-const PATIENCE: Duration = Duration::from_secs(120);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(120);
 /// Requests are written in pieces of this size.
 const PIECE_BYTES: usize = 256 * 1024;
 
@@ -183,7 +183,7 @@ fn set_value(server: &Server, key: &[u8], bytes: usize) -> Result<()> {
 
 fn open(server: &Server) -> Result<TcpStream> {
     let stream = TcpStream::connect(server.address()).context("cannot connect")?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
     Ok(stream)
 }
 
