@@ -1,9 +1,12 @@
 //! A disk whose syncs take long: clients do not wait for a snapshot or a rewrite.
 //!
 //! The disk is slow because a library loaded before libc has every sync sleep first. It works for any server.
+//! A program of its own, because it measures how long clients wait: no other test runs meanwhile.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+#[allow(dead_code, reason = "the other tests use the rest")]
+#[path = "server/common.rs"]
 mod common;
 
 use common::{Client, Process, binary, eventually, request, text};

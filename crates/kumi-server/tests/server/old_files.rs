@@ -1,10 +1,6 @@
 //! RDB and append-only files that older versions of Redis wrote, and what those servers replied about their data.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::{Process, request};
+use crate::common::{Process, request};
 use std::fs;
 use std::path::PathBuf;
 

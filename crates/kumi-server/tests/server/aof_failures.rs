@@ -1,10 +1,6 @@
 //! The append-only file when something goes wrong around it: a missing manifest, a stop too early, a disk that is full.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::{Client, Process, binary, eventually, free_port, request, run_to_end, text};
+use crate::common::{Client, Process, binary, eventually, free_port, request, run_to_end, text};
 use rustix::process::Signal;
 use std::fs;
 use std::net::TcpStream;

@@ -1,10 +1,6 @@
 //! Changing, watching and troubling a server while it runs: CONFIG, INFO, long commands, panics.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::{Client, Process, eventually, free_port, request, text};
+use crate::common::{Client, Process, eventually, free_port, request, text};
 use rustix::process::Signal;
 use std::fs;
 use std::io::{Read, Write};

@@ -1,11 +1,7 @@
 //! RDB files of a running server: snapshots under writes, save points, stops by signals, and files that go to a
 //! redis-server and come back.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::{Client, Process, binary, eventually, request};
+use crate::common::{Client, Process, binary, eventually, request};
 use rustix::process::Signal;
 use std::fs;
 use std::os::unix::net::UnixStream;
@@ -49,7 +45,7 @@ fn files(path: &Path) -> Vec<String> {
 fn fill(client: &mut Client<UnixStream>) {
     let ask = |client: &mut Client<UnixStream>, words: Vec<String>| {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let reply = common::text(&client.ask(&words));
+        let reply = crate::common::text(&client.ask(&words));
         assert!(!reply.starts_with('-'), "{words:?}: {reply}");
     };
     let line = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
@@ -127,7 +123,7 @@ fn a_snapshot_under_writes_holds_its_instant() {
             words.extend([format!("key:{key}"), format!("{key}:0")]);
         }
         client.send(request(&words));
-        assert_eq!(common::text(&client.reply()), "OK");
+        assert_eq!(crate::common::text(&client.reply()), "OK");
     }
     assert_eq!(client.line("BGSAVE"), "Background saving started");
     // Each round changes all keys, until the snapshot is done.

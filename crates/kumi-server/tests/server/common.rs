@@ -3,13 +3,6 @@
 //! Nothing here waits by sleeping. A client's read has a generous time limit, which only a failing
 //! test reaches.
 
-#![allow(
-    dead_code,
-    unreachable_pub,
-    clippy::unwrap_used,
-    reason = "each test file uses a part of this, and a test may panic"
-)]
-
 use kumi_resp::{Frame, ReplyLimits, decode_reply};
 use std::fmt::Debug;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -21,16 +14,16 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// A test that waits this long has failed.
-pub const TEST_TIMEOUT: Duration = Duration::from_secs(60);
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A port that was free a moment ago.
-pub fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
 }
 
 /// The built `kumi-server`.
-pub fn binary() -> Command {
+pub(crate) fn binary() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kumi-server"));
     // A supervisor of the tests is not one of the server.
     command.stdin(Stdio::null()).env_remove("NOTIFY_SOCKET");
@@ -38,7 +31,7 @@ pub fn binary() -> Command {
 }
 
 /// Runs `kumi-server` in an empty directory until it ends by itself: exit code, standard output, standard error.
-pub fn run_to_end(args: &[&str]) -> (Option<i32>, String, String) {
+pub(crate) fn run_to_end(args: &[&str]) -> (Option<i32>, String, String) {
     let dir = tempfile::tempdir().unwrap();
     let output = binary().args(args).current_dir(dir.path()).output();
     let output = output.unwrap();
@@ -51,17 +44,17 @@ pub fn run_to_end(args: &[&str]) -> (Option<i32>, String, String) {
 }
 
 /// A server process with a directory of its own. Killed when dropped.
-pub struct Process {
-    pub child: Child,
-    pub dir: TempDir,
+pub(crate) struct Process {
+    pub(crate) child: Child,
+    pub(crate) dir: TempDir,
     /// Log lines up to the one that says that it is ready.
-    pub log: Vec<String>,
+    pub(crate) log: Vec<String>,
     output: BufReader<ChildStdout>,
 }
 
 impl Process {
     /// Starts one that listens on a Unix socket only, and waits until it is ready.
-    pub fn start(args: &[&str]) -> Self {
+    pub(crate) fn start(args: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let socket = dir.path().join("s");
         let mut all = vec!["--port", "0", "--unixsocket", socket.to_str().unwrap()];
@@ -70,12 +63,17 @@ impl Process {
     }
 
     /// Starts one with exactly these arguments and waits for a line of its log.
-    pub fn start_in(dir: TempDir, args: &[&str], until: &str) -> Self {
+    pub(crate) fn start_in(dir: TempDir, args: &[&str], until: &str) -> Self {
         Self::start_program(binary(), dir, args, until)
     }
 
     /// The same of any server that writes its log to its standard output.
-    pub fn start_program(mut program: Command, dir: TempDir, args: &[&str], until: &str) -> Self {
+    pub(crate) fn start_program(
+        mut program: Command,
+        dir: TempDir,
+        args: &[&str],
+        until: &str,
+    ) -> Self {
         let mut child = program
             .args(args)
             .current_dir(dir.path())
@@ -95,7 +93,7 @@ impl Process {
 
     /// Reads the log until a line contains `text`.
     #[track_caller]
-    pub fn wait_for_log(&mut self, text: &str) {
+    pub(crate) fn wait_for_log(&mut self, text: &str) {
         loop {
             let mut line = String::new();
             if self.output.read_line(&mut line).unwrap() == 0 {
@@ -108,21 +106,21 @@ impl Process {
         }
     }
 
-    pub fn socket(&self) -> PathBuf {
+    pub(crate) fn socket(&self) -> PathBuf {
         self.dir.path().join("s")
     }
 
-    pub fn connect(&self) -> Client<UnixStream> {
+    pub(crate) fn connect(&self) -> Client<UnixStream> {
         Client::unix(&self.socket())
     }
 
-    pub fn signal(&self, signal: rustix::process::Signal) {
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, signal).unwrap();
     }
 
     /// Waits for the end; what is left of the log is kept.
-    pub fn wait(&mut self) -> ExitStatus {
+    pub(crate) fn wait(&mut self) -> ExitStatus {
         let mut rest = String::new();
         self.output.read_to_string(&mut rest).unwrap();
         self.log.extend(rest.lines().map(str::to_owned));
@@ -138,13 +136,13 @@ impl Drop for Process {
 }
 
 /// A blocking client that speaks just enough RESP.
-pub struct Client<S> {
-    pub stream: S,
+pub(crate) struct Client<S> {
+    pub(crate) stream: S,
     received: Vec<u8>,
 }
 
 impl Client<UnixStream> {
-    pub fn unix(path: &Path) -> Self {
+    pub(crate) fn unix(path: &Path) -> Self {
         let stream = UnixStream::connect(path).unwrap();
         stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         Self::new(stream)
@@ -152,7 +150,7 @@ impl Client<UnixStream> {
 }
 
 impl Client<TcpStream> {
-    pub fn tcp(port: u16) -> Self {
+    pub(crate) fn tcp(port: u16) -> Self {
         let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
         stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         Self::new(stream)
@@ -160,38 +158,38 @@ impl Client<TcpStream> {
 }
 
 impl<S: Read + Write> Client<S> {
-    pub fn new(stream: S) -> Self {
+    pub(crate) fn new(stream: S) -> Self {
         Self {
             stream,
             received: Vec::new(),
         }
     }
 
-    pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
+    pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
         self.stream.write_all(bytes.as_ref()).unwrap();
     }
 
     /// Sends one request and reads one reply.
-    pub fn ask(&mut self, words: &[&str]) -> Frame {
+    pub(crate) fn ask(&mut self, words: &[&str]) -> Frame {
         self.send(request(words));
         self.reply()
     }
 
     /// As `ask`, for words without blanks, answering text.
-    pub fn line(&mut self, line: &str) -> String {
+    pub(crate) fn line(&mut self, line: &str) -> String {
         let words: Vec<&str> = line.split(' ').collect();
         text(&self.ask(&words))
     }
 
     #[track_caller]
-    pub fn reply(&mut self) -> Frame {
+    pub(crate) fn reply(&mut self) -> Frame {
         let reply = self.try_reply();
         reply.expect("the connection goes on until the reply")
     }
 
     /// The next reply; none if the connection ends before it.
     #[track_caller]
-    pub fn try_reply(&mut self) -> Option<Frame> {
+    pub(crate) fn try_reply(&mut self) -> Option<Frame> {
         let limits = ReplyLimits::default();
         loop {
             if let Some((frame, used)) = decode_reply(&self.received, &limits).unwrap() {
@@ -206,7 +204,7 @@ impl<S: Read + Write> Client<S> {
 
     /// Reads exactly these bytes.
     #[track_caller]
-    pub fn expect(&mut self, bytes: impl AsRef<[u8]>) {
+    pub(crate) fn expect(&mut self, bytes: impl AsRef<[u8]>) {
         let bytes = bytes.as_ref();
         while self.received.len() < bytes.len() && self.fill() > 0 {}
         let end = bytes.len().min(self.received.len());
@@ -215,7 +213,7 @@ impl<S: Read + Write> Client<S> {
     }
 
     /// Reads until the server closes.
-    pub fn read_to_end(&mut self) -> Vec<u8> {
+    pub(crate) fn read_to_end(&mut self) -> Vec<u8> {
         while self.fill() > 0 {}
         std::mem::take(&mut self.received)
     }
@@ -252,7 +250,7 @@ fn assert_bytes(got: &[u8], wanted: &[u8]) {
 }
 
 /// A request as clients send it.
-pub fn request<W: AsRef<[u8]>>(words: &[W]) -> Vec<u8> {
+pub(crate) fn request<W: AsRef<[u8]>>(words: &[W]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {
         let word = word.as_ref();
@@ -264,7 +262,7 @@ pub fn request<W: AsRef<[u8]>>(words: &[W]) -> Vec<u8> {
 }
 
 /// A reply as text: strings as they are, arrays with commas, errors with a dash.
-pub fn text(frame: &Frame) -> String {
+pub(crate) fn text(frame: &Frame) -> String {
     let string = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match frame {
         Frame::Simple(bytes) | Frame::Bulk(bytes) => string(bytes),
@@ -282,7 +280,7 @@ pub fn text(frame: &Frame) -> String {
 
 /// Something that holds after a bounded number of tries, each of which waits for an answer.
 #[track_caller]
-pub fn eventually<T: Debug>(mut look: impl FnMut() -> T, holds: impl Fn(&T) -> bool) -> T {
+pub(crate) fn eventually<T: Debug>(mut look: impl FnMut() -> T, holds: impl Fn(&T) -> bool) -> T {
     let start = std::time::Instant::now();
     loop {
         let seen = look();

@@ -1,10 +1,6 @@
 //! Clients that wait, over real sockets: chains, kills, pauses, timeouts, slow readers.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::{Client, eventually, request};
+use crate::common::{Client, eventually, request};
 use kumi_server::{Embedded, embedded};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -208,7 +204,7 @@ fn a_thousand_waiters_get_one_element_each() {
     assert_eq!(room.observer.line("EXISTS l"), "0");
     let mut got: Vec<String> = clients
         .iter_mut()
-        .map(|client| common::text(&client.reply()))
+        .map(|client| crate::common::text(&client.reply()))
         .collect();
     got.sort();
     got.dedup();

@@ -1,10 +1,6 @@
 //! TLS through the built server: rustls and redis-cli as clients, certificates made for the test.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::{Client, Process, TEST_TIMEOUT, free_port, request, text};
+use crate::common::{Client, Process, TEST_TIMEOUT, free_port, request, text};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -247,7 +243,7 @@ fn random_splits_give_the_same_bytes_as_the_port_without_tls() {
         }
     });
     let mut last = server.connect();
-    common::eventually(
+    crate::common::eventually(
         || last.line("INFO clients"),
         |info| info.contains("connected_clients:1\r"),
     );
@@ -283,7 +279,7 @@ fn a_subscriber_gets_what_others_publish() {
     // A client that waits is answered when another one writes.
     let mut waiting = server.connect();
     waiting.send(request(&["BLPOP", "l", "0"]));
-    common::eventually(
+    crate::common::eventually(
         || speaker.line("INFO clients"),
         |info| info.contains("blocked_clients:1"),
     );
@@ -350,7 +346,7 @@ fn strangers_get_nothing_and_do_no_harm() {
     // A client that goes away in the middle of a session.
     let gone = server.connect();
     drop(gone.stream.sock);
-    common::eventually(
+    crate::common::eventually(
         || friend.line("INFO clients"),
         |info| info.contains("connected_clients:1\r"),
     );
@@ -495,7 +491,7 @@ fn redis_cli_speaks_every_version_that_is_allowed() {
 #[test]
 fn a_start_without_usable_files_fails_and_says_why() {
     let (code, out, err) =
-        common::run_to_end(&["--port", "0", "--tls-port", &free_port().to_string()]);
+        crate::common::run_to_end(&["--port", "0", "--tls-port", &free_port().to_string()]);
     assert_eq!(code, Some(1));
     let said = out + &err;
     assert!(said.contains("tls-ca-cert"), "{said}");

@@ -1,7 +1,7 @@
 //! Writers, and a server that is killed at random moments: what was acknowledged is there afterwards.
 
 use super::Server;
-use super::common::{Client, TEST_TIMEOUT};
+use crate::common::{Client, TEST_TIMEOUT};
 use rustix::process::Signal;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;

@@ -1,11 +1,7 @@
 //! What a server leaves behind when it crashes: its report in the log, and files that are whole. And what it logs of clients
 //! that leave.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::{Process, text};
+use crate::common::{Process, text};
 use rustix::process::Signal;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -108,17 +104,17 @@ fn the_report_goes_to_the_log_file_and_can_be_turned_off() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("server.log");
         let socket = dir.path().join("s");
-        let mut server = common::binary()
+        let mut server = crate::common::binary()
             .args(["--port", "0", "--unixsocket", socket.to_str().unwrap()])
             .args(["--logfile", path.to_str().unwrap()])
             .current_dir(dir.path())
             .spawn()
             .unwrap();
-        common::eventually(
+        crate::common::eventually(
             || fs::read_to_string(&path).unwrap_or_default(),
             |log| log.contains("Ready to accept connections unix"),
         );
-        let mut client = common::Client::unix(&socket);
+        let mut client = crate::common::Client::unix(&socket);
         let set = client.ask(&["CONFIG", "SET", "crash-log-enabled", enabled]);
         assert_eq!(text(&set), "OK");
         let pid = rustix::process::Pid::from_child(&server);
@@ -203,7 +199,7 @@ fn a_panic_that_ends_the_server_leaves_a_report_with_info() {
 fn an_embedded_server_leaves_the_signals_of_its_program_alone() {
     let builder = kumi_server::Embedded::builder();
     let server = builder.set("enable-debug-command", "yes").start().unwrap();
-    let mut client = common::Client::unix(server.path());
+    let mut client = crate::common::Client::unix(server.path());
     let reply = text(&client.ask(&["DEBUG", "SEGFAULT"]));
     assert!(
         reply.starts_with("-ERR DEBUG SEGFAULT would end a program"),

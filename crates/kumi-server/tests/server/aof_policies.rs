@@ -1,11 +1,7 @@
 //! Directives of the append-only file and of the RDB file on a running server: when it syncs, what it writes beside the
 //! data, and what redis-server makes of it.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::{Client, Process, binary, eventually};
+use crate::common::{Client, Process, binary, eventually};
 use rustix::process::Signal;
 use std::fs;
 use std::os::unix::net::UnixStream;
@@ -261,7 +257,7 @@ fn loading_the_aof_again_while_it_is_synced_loses_nothing() {
             let is_last = synced.is_finished();
             // They arrive together, so that the second one finds the write of the first one in memory.
             client.send(format!("SET n {number}\r\nDEBUG LOADAOF\r\nGET n\r\n"));
-            let replies = [(); 3].map(|()| common::text(&client.reply()));
+            let replies = [(); 3].map(|()| crate::common::text(&client.reply()));
             assert_eq!(replies, ["OK".into(), "OK".into(), number.to_string()]);
             if is_last {
                 break;

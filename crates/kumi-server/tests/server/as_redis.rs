@@ -2,11 +2,7 @@
 //! damaged RDB files, memory that is used up to its limit, the memory of an argument that is arriving, where turns of the
 //! event loop spend their time, the first line of an append-only file.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::{Client, Process, binary, eventually};
+use crate::common::{Client, Process, binary, eventually};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixStream;
@@ -40,7 +36,7 @@ fn the_score_for_the_out_of_memory_killer_is_set_and_taken_back() {
     let (first, second) = ((base + 7).min(1000), (base + 11).min(1000));
     let set = |client: &mut Client<UnixStream>, words: &[&str]| {
         let all: Vec<&str> = ["CONFIG", "SET"].iter().chain(words).copied().collect();
-        common::text(&client.ask(&all))
+        crate::common::text(&client.ask(&all))
     };
     let values = ["oom-score-adj-values", "7 200 800"];
     assert_eq!(set(&mut client, &values), "OK");
@@ -288,7 +284,7 @@ fn the_debug_section_of_info_has_the_times_of_the_event_loop() {
     let mut client = server.connect();
     client.send("PING\r\n".repeat(20));
     for _ in 0..20 {
-        assert_eq!(common::text(&client.reply()), "PONG");
+        assert_eq!(crate::common::text(&client.reply()), "PONG");
     }
     assert_eq!(client.line("SET a 1"), "OK");
     for name in [

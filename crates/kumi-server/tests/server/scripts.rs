@@ -1,8 +1,6 @@
 //! Long and hostile scripts, through a running server.
 
-mod common;
-
-use common::{Process, request, text};
+use crate::common::{Process, request, text};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Has another client kill whatever script runs, until `work` is done.
@@ -38,7 +36,7 @@ fn replies_before_a_long_script_are_not_held_back() {
     // They arrive although the script has not ended, and will not end by itself.
     assert_eq!(text(&client.reply()), "OK");
     assert_eq!(text(&client.reply()), "1");
-    common::eventually(|| other.line("GET a"), |answer| answer.starts_with("-BUSY"));
+    crate::common::eventually(|| other.line("GET a"), |answer| answer.starts_with("-BUSY"));
     assert_eq!(other.line("SCRIPT KILL"), "OK");
     let killed = text(&client.reply());
     assert!(killed.contains("Script killed by user"), "{killed}");
@@ -54,12 +52,12 @@ fn a_client_that_leaves_while_its_script_runs_does_no_harm() {
         let mut leaver = process.connect();
         let script = "while true do redis.call('get', 'a') end";
         leaver.send(request(&["EVAL", script, "0"]));
-        common::eventually(|| other.line("PING"), |answer| answer.starts_with("-BUSY"));
+        crate::common::eventually(|| other.line("PING"), |answer| answer.starts_with("-BUSY"));
         drop(leaver);
         assert_eq!(other.line("SCRIPT KILL"), "OK");
-        common::eventually(|| other.line("PING"), |answer| answer == "PONG");
+        crate::common::eventually(|| other.line("PING"), |answer| answer == "PONG");
     }
-    let list = common::eventually(
+    let list = crate::common::eventually(
         || other.line("CLIENT LIST"),
         |list| list.trim_end().lines().count() == 1,
     );

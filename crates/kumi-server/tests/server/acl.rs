@@ -1,8 +1,6 @@
 //! Users through a running server: ways around their rules, and the files they are kept in.
 
-mod common;
-
-use common::{Client, Process, run_to_end, text};
+use crate::common::{Client, Process, run_to_end, text};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 

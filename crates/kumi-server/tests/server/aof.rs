@@ -1,14 +1,9 @@
 //! The append-only file of a running server: restarts, crashes, damage, and a redis-server that takes turns with it.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-#[path = "aof/crashes.rs"]
 mod crashes;
-#[path = "aof/damage.rs"]
 mod damage;
 
-use common::{Client, Process, binary, eventually};
+use crate::common::{Client, Process, binary, eventually};
 use rustix::process::Signal;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -202,7 +197,7 @@ fn a_base_of_requests_is_written_while_clients_are_served() {
     write_all_types(&mut client, 1);
     let library = "#!lua name=lib\nredis.register_function('f', function() return 7 end)";
     assert_eq!(
-        common::text(&client.ask(&["FUNCTION", "LOAD", library])),
+        crate::common::text(&client.ask(&["FUNCTION", "LOAD", library])),
         "lib"
     );
     // A second for each key: it does not end by itself.

@@ -1,10 +1,6 @@
 //! Starting, stopping and talking to the operator: arguments, files, logs, signals.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::{
+use crate::common::{
     Client, Process, TEST_TIMEOUT, binary, eventually, free_port, request, run_to_end, text,
 };
 use rustix::process::{Pid, Signal};

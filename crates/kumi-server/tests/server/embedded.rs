@@ -1,10 +1,6 @@
 //! A server inside another program.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::Client;
+use crate::common::Client;
 use kumi_server::{
     EmbedError, Embedded, Listeners, ServerError, Shutdown, embedded, embedded_at, embedded_with,
     run,
