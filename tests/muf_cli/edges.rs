@@ -199,7 +199,9 @@ fn a_backend_says_when_its_server_is_away_and_back() {
 fn a_server_that_answers_is_not_called_unreachable() {
     let server = Server::redis();
     server.cli(&["CONFIG", "SET", "requirepass", "secret"]);
-    for query in ["", "?pass=wrong", "?pass=secret&db=99"] {
+    let other = format!("{}?pass=secret&db=99", server.url());
+    server.fails(&["units", "--url", &other], 7, "has no database 99");
+    for query in ["", "?pass=wrong"] {
         let url = format!("{}{query}", server.url());
         let words = ["units", "--url", &url];
         server.fails(&words, 7, "refused the connection");

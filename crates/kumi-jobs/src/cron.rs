@@ -267,7 +267,7 @@ pub(crate) async fn tick(queue: &dyn Queue) -> Result<Duration, QueueError> {
             };
             match decided {
                 // The other schedules cannot reach the server either.
-                Err(error @ QueueError::Io { .. }) => return Err(error),
+                Err(error @ QueueError::Io(_)) => return Err(error),
                 Err(error) => tracing::warn!(
                     schedule = schedule.name,
                     error = &error as &dyn std::error::Error,

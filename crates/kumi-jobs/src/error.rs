@@ -6,16 +6,10 @@ use crate::core::{Owner, Refusal, TaskId, TaskState};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum QueueError {
-    /// The server could not be reached or the connection broke. The call may or may not have been carried out; every
+    /// The server could not be connected to, or the connection broke. The call may or may not have been carried out; every
     /// call can be repeated.
-    #[error("the queue's server at {address} cannot be reached")]
-    Io {
-        /// `host:port`, or the path of a Unix socket.
-        address: String,
-        /// What the system said.
-        #[source]
-        source: ::redis::RedisError,
-    },
+    #[error(transparent)]
+    Io(kumi_redis::Error),
     /// The server answered with an error. Nothing changed, unless the user may run only some of the commands of a script
     /// ([`is_unauthorized`](Self::is_unauthorized)): what the script wrote before stays.
     #[error("the queue's server answered with an error")]
@@ -74,12 +68,23 @@ impl QueueError {
     #[must_use]
     pub fn is_unauthorized(&self) -> bool {
         match self {
+            Self::Io(error) => error.is_unauthorized(),
             Self::Server(error) => {
-                error.kind() == ::redis::ErrorKind::AuthenticationFailed
-                    || matches!(error.code(), Some("NOAUTH" | "WRONGPASS" | "NOPERM"))
+                matches!(error.code(), Some("NOAUTH" | "WRONGPASS" | "NOPERM"))
                     || error.detail().is_some_and(is_denied_in_script)
             }
             _ => false,
+        }
+    }
+}
+
+/// What a URL or a server that does not fit it is to blame for is a matter of configuration.
+impl From<kumi_redis::Error> for QueueError {
+    fn from(error: kumi_redis::Error) -> Self {
+        use kumi_redis::Error::{Database, Url, WithoutTls};
+        match error {
+            Url { .. } | WithoutTls { .. } | Database { .. } => Self::Config(error.to_string()),
+            error => Self::Io(error),
         }
     }
 }

@@ -61,6 +61,7 @@ pub use core::{
 };
 pub use error::{QueueError, ResultError};
 pub use jobs::{Enqueue, Handle, IntoTask, Jobs};
+pub use kumi_redis::Error as ServerError;
 pub use memory::InMemoryQueue;
 pub use queue::{Events, Notice, Queue, Reply};
 pub use redis::{FORMAT, RedisOptions, RedisQueue, queue_names};

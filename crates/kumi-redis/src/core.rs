@@ -1,16 +1,18 @@
 //! What needs no socket: the grammar of URLs, commands and replies as data and as bytes, the map of slots, what errors
 //! mean.
 
-mod command;
 pub(crate) mod encode;
 mod error;
 pub(crate) mod slots;
+pub mod strings;
+mod time;
 mod trouble;
 pub(crate) mod url;
 pub(crate) mod wire;
 
-pub use command::{Command, Lost, PRESENT_LIMIT, Replies, Reply, Time};
 pub use error::{Cause, Error};
 pub use slots::{Address, SlotMap};
+pub use time::Time;
 pub use trouble::Trouble;
-pub use url::{ServerUrl, address_at, shown_address, without_password};
+pub(crate) use url::address_at;
+pub use url::{ServerUrl, without_password};

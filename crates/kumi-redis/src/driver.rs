@@ -33,3 +33,4 @@ pub use node::Route;
 pub use remote::Remote;
 pub use scan::ScanError;
 pub use state::{Connection, ConnectionChanges};
+pub use stream::{Socket, Stream};

@@ -1,11 +1,11 @@
 //! Connections to a Redis server, or to all primaries of a cluster: URLs, TLS, dialling, reconnecting, slots, redirects.
 //!
-//! One client layer for `kumi-muf`, which drives all of it, and `kumi-jobs`, which takes the URL, the certificates, the slot
-//! map and what errors mean, and has connections of the `redis` crate. [`core`] decides and opens nothing; `driver` has the
+//! One client layer for `kumi-muf`, which drives all of it, and `kumi-jobs`, which takes the URL, its sockets
+//! ([`Route::connect_socket`]), the slot map and what errors mean, and puts connections of the `redis` crate on them. [`core`] decides and opens nothing; `driver` has the
 //! sockets. [`ServerUrl`] has the grammar of URLs, [`Connections`] is the entry point of the driver.
 //!
 //! ```no_run
-//! use kumi_redis::core::Command;
+//! use kumi_redis::core::strings::Command;
 //! use kumi_redis::{Connections, Event, Route, ServerUrl};
 //!
 //! # async fn example() -> Result<(), kumi_redis::Error> {
@@ -33,5 +33,5 @@ mod driver;
 pub use crate::core::{Cause, Error, ServerUrl, without_password};
 pub use driver::{
     Checks, Clock, Connection, ConnectionChanges, Connections, Event, EventsChecked, Push, Remote,
-    Route, ScanError, Subscribed,
+    Route, ScanError, Socket, Stream, Subscribed,
 };

@@ -4,8 +4,8 @@ use super::link::{Link, Repeat};
 use super::{RedisQueue, Shared, codec, script};
 use crate::core::Settings;
 use crate::error::QueueError;
-use ::redis::{ConnectionInfo, Value, cmd};
-use kumi_redis::ServerUrl;
+use ::redis::{Value, cmd};
+use kumi_redis::{Route, ServerUrl};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -17,6 +17,9 @@ pub const FORMAT: u32 = 3;
 
 /// The set of all queue names of a server.
 const QUEUES: &str = "kumi:jobs:queues";
+
+/// How long to connect may take.
+const CONNECT: Duration = Duration::from_secs(3);
 
 /// How long to add the queue to the list of all queues may take.
 const LISTED: Duration = Duration::from_secs(3);
@@ -55,16 +58,16 @@ impl RedisOptions {
     /// # Errors
     /// If the URL or a file that it names cannot be used, or the queue's name is not `[A-Za-z0-9_.-]{1,64}`.
     pub fn from_url(url: &str) -> Result<Self, QueueError> {
-        let url = ServerUrl::parse(url).map_err(|error| QueueError::Config(error.to_string()))?;
+        let url = ServerUrl::parse(url)?;
+        url.check_certificates()?;
         let queue = url.queue().unwrap_or(DEFAULT_QUEUE).to_owned();
         let options = Self {
-            queue: queue.clone(),
+            queue: String::new(),
             settings: Settings::default(),
             replicas: url.replicas().unwrap_or(0),
             clock: None,
             url,
         };
-        options.info()?;
         options.queue(&queue)
     }
 
@@ -88,7 +91,7 @@ impl RedisOptions {
     /// # Errors
     /// If the server cannot be reached.
     pub async fn queue_names(&self) -> Result<Vec<String>, QueueError> {
-        let link = Link::new(self.info()?, QUEUES.as_bytes());
+        let link = Link::new(self.route()?, QUEUES.as_bytes());
         link.reach().await?;
         let mut members = cmd("SMEMBERS");
         members.arg(QUEUES);
@@ -134,10 +137,12 @@ impl RedisOptions {
         self
     }
 
-    fn info(&self) -> Result<ConnectionInfo, QueueError> {
-        self.url
-            .connection_info()
-            .map_err(|error| QueueError::Config(error.to_string()))
+    fn route(&self) -> Result<Arc<Route>, QueueError> {
+        let mut route = Route::new(self.url.clone())?;
+        route.client_name = "kumi-jobs".into();
+        route.library = "kumi-jobs";
+        route.connect_timeout = CONNECT;
+        Ok(Arc::new(route))
     }
 
     /// Takes the time from here instead of the server's clock, in milliseconds; for tests.
@@ -156,7 +161,7 @@ impl RedisOptions {
     /// As of [`connect`](Self::connect); if there is no such queue, or its format is not one that this version can move.
     pub async fn upgrade(self, force: bool) -> Result<u32, QueueError> {
         let prefix = format!("kumi:jobs:{{{}}}:", self.queue);
-        let link = Link::new(self.info()?, prefix.as_bytes());
+        let link = Link::new(self.route()?, prefix.as_bytes());
         link.reach().await?;
         let shared = Shared::new(link, prefix, self.settings, self.replicas, self.clock);
         let (mut first, mut cursor) = (None, Vec::new());
@@ -197,13 +202,13 @@ impl RedisOptions {
     /// If no server listens at the address, or its certificate is not trusted (both known at once), or none answers there
     /// (known after the time that calls are repeated), if the queue has another format, or if its server would evict keys.
     pub async fn connect(self) -> Result<RedisQueue, QueueError> {
-        let info = self.info()?;
+        let route = self.route()?;
         let prefix = format!("kumi:jobs:{{{}}}:", self.queue);
-        let link = Link::new(info.clone(), prefix.as_bytes());
+        let link = Link::new(route.clone(), prefix.as_bytes());
         link.reach().await?;
         check_eviction(&link).await?;
         check_version(&link, &prefix).await?;
-        self.list(Link::new(info, QUEUES.as_bytes())).await;
+        self.list(Link::new(route, QUEUES.as_bytes())).await;
         Ok(RedisQueue {
             shared: Arc::new(Shared::new(
                 link,
@@ -230,7 +235,7 @@ impl RedisOptions {
                 return;
             }
             Ok(Err(error)) => error,
-            Err(_) => queues.unreachable(std::io::Error::from(std::io::ErrorKind::TimedOut).into()),
+            Err(_) => queues.broken(std::io::Error::from(std::io::ErrorKind::TimedOut).into()),
         };
         tracing::warn!(queue = %self.queue, error = &error as &dyn std::error::Error, "the queue is not in the list of all queues");
     }
@@ -293,7 +298,7 @@ async fn check_eviction(link: &Link) -> Result<(), QueueError> {
         let mut get = cmd("CONFIG");
         get.arg("GET").arg(name);
         let value = match link.call(&get, Repeat::Yes).await {
-            Err(error @ QueueError::Io { .. }) => return Err(error),
+            Err(error @ QueueError::Io(_)) => return Err(error),
             value => value.ok().and_then(|value| codec::pairs(value).ok()),
         };
         let value = value.and_then(|pairs| pairs.into_iter().next());

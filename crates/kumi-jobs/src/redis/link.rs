@@ -6,20 +6,14 @@
 use crate::error::QueueError;
 use ::redis::aio::MultiplexedConnection;
 use ::redis::{
-    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ConnectionInfo, ErrorKind, Pipeline,
-    RedisError, Value, cmd,
+    AsyncConnectionConfig, Cmd, ErrorKind, Pipeline, RedisConnectionInfo, RedisError, Value, cmd,
 };
-use kumi_redis::core::{Address, SlotMap, Trouble, address_at, shown_address};
+use kumi_redis::core::{Address, SlotMap, Trouble};
+use kumi_redis::{Error, Route};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::time::{Instant, sleep, timeout};
-
-/// How long to connect may take.
-const CONNECT: Duration = Duration::from_secs(3);
-
-/// How long a connection may take before a server that should speak TLS is asked whether it answers without.
-const HANDSHAKE: Duration = Duration::from_millis(300);
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, sleep};
 
 /// How long a reply may take on a connection that does not block.
 const RESPONSE: Duration = Duration::from_secs(10);
@@ -40,9 +34,9 @@ pub(super) enum Repeat {
     No,
 }
 
-/// See the module. Clones are links of their own to the same server.
+/// See the module.
 pub(super) struct Link {
-    info: ConnectionInfo,
+    route: Arc<Route>,
     key: Arc<[u8]>,
     is_blocking: bool,
     state: Mutex<State>,
@@ -50,17 +44,48 @@ pub(super) struct Link {
 
 #[derive(Clone, Default)]
 struct State {
-    connection: Option<MultiplexedConnection>,
+    connection: Option<Connection>,
     /// Where the key was found last.
     primary: Option<Address>,
     /// Other nodes of the cluster; empty for a standalone server.
     nodes: Vec<Address>,
 }
 
+/// A connection; its socket closes with the last clone, whatever it waits for.
+#[derive(Clone)]
+struct Connection {
+    multiplexed: MultiplexedConnection,
+    _task: Arc<Task>,
+}
+
+/// The task that moves the bytes of a connection.
+struct Task(AbortHandle);
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Why an attempt failed.
+#[derive(Debug)]
+enum Failed {
+    /// There is no connection. Nothing was sent.
+    Connect(Error),
+    /// A reply, or that there is none.
+    Call(RedisError),
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Self::Connect(error)
+    }
+}
+
 impl Link {
-    pub(super) fn new(info: ConnectionInfo, key: &[u8]) -> Self {
+    pub(super) fn new(route: Arc<Route>, key: &[u8]) -> Self {
         Self {
-            info,
+            route,
             key: key.into(),
             is_blocking: false,
             state: Mutex::default(),
@@ -79,7 +104,7 @@ impl Link {
     pub(super) fn another(&self) -> Self {
         let state = self.lock();
         Self {
-            info: self.info.clone(),
+            route: self.route.clone(),
             key: self.key.clone(),
             is_blocking: self.is_blocking,
             state: Mutex::new(State {
@@ -95,72 +120,23 @@ impl Link {
     /// the server closes are errors at once, because the URL is more likely wrong than the server about to start. Once a
     /// node of a cluster has replied the URL is right, and another node may be failing over.
     pub(super) async fn reach(&self) -> Result<(), QueueError> {
-        let is_plain = || answers_in_plain(self.info.addr());
-        let no_tls = || {
-            let address = self.address();
-            QueueError::Config(format!(
-                "the server at {address} answers without TLS: its URL begins with redis://, not rediss://"
-            ))
-        };
-        let is_silent_and_plain = async {
-            // More than once: a server that is busy replies to a PING late.
-            loop {
-                sleep(HANDSHAKE).await;
-                if is_plain().await {
-                    break;
-                }
-            }
-        };
-        let connected = tokio::select! {
-            biased;
-            connected = self.connection() => connected,
-            () = is_silent_and_plain => return Err(no_tls()),
-        };
-        if let Err(error) = &connected
-            && (is_definite(error) || error.is_timeout())
-            && is_plain().await
-        {
-            return Err(no_tls());
-        }
-        match connected {
-            Err(error) if self.lacks_database(&error) => {
-                let (address, database) = (self.address(), self.info.redis_settings().db());
-                Err(QueueError::Config(format!(
-                    "the server at {address} has no database {database}: {}",
-                    error.detail().unwrap_or_default()
-                )))
-            }
-            Err(error) if error.kind() == ErrorKind::InvalidClientConfig => Err(
-                QueueError::Config(format!("the certificates cannot be used: {error}")),
-            ),
-            Err(error) if is_definite(&error) && self.lock().nodes.is_empty() => {
-                Err(self.unreachable(error))
-            }
+        match self.route.unless_plain(self.connection()).await {
+            Err(error) if error.is_definite() && self.lock().nodes.is_empty() => Err(error.into()),
             // Calls repeat what passes, and report what does not.
             _ => Ok(()),
         }
     }
 
-    /// Whether the server does not have the database that the URL names. A cluster has database 0 only.
-    fn lacks_database(&self, error: &RedisError) -> bool {
-        let texts = ["DB index is out of range", "not allowed in cluster mode"];
-        let says = |detail: &str| texts.iter().any(|text| detail.contains(text));
-        self.info.redis_settings().db() != 0 && error.detail().is_some_and(says)
-    }
-
-    pub(super) fn unreachable(&self, source: RedisError) -> QueueError {
-        QueueError::Io {
-            address: self.address(),
-            source,
-        }
+    /// The error of a call whose connection broke, or that got no reply in time.
+    pub(super) fn broken(&self, source: RedisError) -> QueueError {
+        let (address, source) = (self.address(), source.into());
+        Error::Broken { address, source }.into()
     }
 
     /// Where the server was last found, or looked for.
     fn address(&self) -> String {
-        match &self.lock().primary {
-            Some(node) => node.to_string(),
-            None => shown_address(self.info.addr()),
-        }
+        let primary = self.lock().primary.clone();
+        self.route.shown_address(primary.as_deref())
     }
 
     /// Sends a command and follows redirections.
@@ -179,23 +155,23 @@ impl Link {
     ) -> Result<Vec<Value>, QueueError> {
         let deadline = Instant::now() + REPEAT_TIMEOUT;
         loop {
-            let error = match self.attempt(commands).await {
+            let failed = match self.attempt(commands).await {
                 Ok(values) => return Ok(values),
-                Err(error) => error,
+                Err(failed) => failed,
             };
-            let verdict = Verdict::of(&error);
-            tracing::debug!(%error, ?verdict, "a call to Redis failed");
+            let verdict = Verdict::of_attempt(&failed);
+            tracing::debug!(error = ?failed, ?verdict, "a call to Redis failed");
             match &verdict {
                 Verdict::Moved(node) => self.moved(node),
                 Verdict::Later | Verdict::Broken => self.disconnect(),
-                Verdict::Answer => return Err(QueueError::Server(error)),
+                Verdict::Answer => return Err(self.error(failed, &verdict)),
             }
             let may_repeat = match verdict {
                 Verdict::Moved(_) | Verdict::Later => true,
                 _ => repeat == Repeat::Yes,
             };
             if !may_repeat || Instant::now() >= deadline {
-                return Err(self.unreachable(error));
+                return Err(self.error(failed, &verdict));
             }
             if !matches!(verdict, Verdict::Moved(_)) {
                 sleep(PAUSE).await;
@@ -203,26 +179,41 @@ impl Link {
         }
     }
 
-    async fn attempt(&self, commands: &Pipeline) -> Result<Vec<Value>, RedisError> {
-        let mut connection = self.connection().await?;
+    /// The error of an attempt after which the call is given up.
+    fn error(&self, failed: Failed, verdict: &Verdict) -> QueueError {
+        let address = self.address();
+        match (failed, verdict) {
+            (Failed::Connect(error), _) => error.into(),
+            (Failed::Call(error), Verdict::Answer) => QueueError::Server(error),
+            (Failed::Call(error), Verdict::Broken) => self.broken(error),
+            (Failed::Call(error), Verdict::Later | Verdict::Moved(_)) => {
+                let source = error.into();
+                Error::Unavailable { address, source }.into()
+            }
+        }
+    }
+
+    async fn attempt(&self, commands: &Pipeline) -> Result<Vec<Value>, Failed> {
+        let mut connection = self.connection().await?.multiplexed;
         let done: Result<Vec<Value>, RedisError> = commands.query_async(&mut connection).await;
         let error = match done.map_err(first_error) {
             Err(error) => error,
-            done => return done,
+            Ok(values) => return Ok(values),
         };
         let Some(Trouble::Ask(node)) = trouble(&error) else {
-            return Err(error);
+            return Err(Failed::Call(error));
         };
         let mut asking = Pipeline::new();
         asking.cmd("ASKING").ignore();
         for command in commands.cmd_iter() {
             asking.add_command(command.clone());
         }
-        let mut other = self.open(Some(&node)).await?;
-        asking.query_async(&mut other).await.map_err(first_error)
+        let other = self.open(Some(&node)).await?;
+        let done = asking.query_async(&mut other.multiplexed.clone()).await;
+        done.map_err(|error| Failed::Call(first_error(error)))
     }
 
-    async fn connection(&self) -> Result<MultiplexedConnection, RedisError> {
+    async fn connection(&self) -> Result<Connection, Error> {
         if let Some(connection) = &self.lock().connection {
             return Ok(connection.clone());
         }
@@ -232,49 +223,41 @@ impl Link {
     }
 
     /// Connects to the key's server: the one last known, or whatever a reachable node names.
-    async fn connect(&self) -> Result<MultiplexedConnection, RedisError> {
+    async fn connect(&self) -> Result<Connection, Error> {
         let State { primary, nodes, .. } = self.lock().clone();
-        let mut failed = None;
         let known = primary.into_iter().chain(nodes);
-        let candidates = known.map(Some).chain(std::iter::once(None));
-        for node in candidates {
-            let connection = match self.open(node.as_deref()).await {
-                Ok(connection) => connection,
-                Err(error) => {
-                    failed = Some(error);
-                    continue;
-                }
+        for node in known {
+            let found = match self.open(Some(&node)).await {
+                Ok(connection) => self.locate(connection, Some(node)).await,
+                Err(error) => Err(error),
             };
-            match self.locate(connection, node).await {
-                Ok(connection) => return Ok(connection),
-                Err(error) => failed = Some(error),
+            if found.is_ok() {
+                return found;
             }
         }
-        Err(failed.unwrap_or_else(|| (ErrorKind::Io, "no node to connect to").into()))
+        let connection = self.open(None).await?;
+        self.locate(connection, None).await
     }
 
     /// Asks a node who owns the key, and connects there.
     async fn locate(
         &self,
-        mut connection: MultiplexedConnection,
+        connection: Connection,
         node: Option<Address>,
-    ) -> Result<MultiplexedConnection, RedisError> {
+    ) -> Result<Connection, Error> {
         let slots: Result<Value, RedisError> = cmd("CLUSTER")
             .arg("SLOTS")
-            .query_async(&mut connection)
+            .query_async(&mut connection.multiplexed.clone())
             .await;
         let slots = match slots {
             Ok(slots) => slots,
             // Not a cluster, or a server that hides the command.
             Err(error) if !error.is_io_error() => return Ok(connection),
-            Err(error) => return Err(error),
+            Err(error) => return Err(self.cannot_connect(node.as_deref(), error)),
         };
-        let asked = node.unwrap_or_else(|| match self.info.addr() {
-            ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
-                format!("{host}:{port}").into()
-            }
-            _ => Address::from(":0"),
-        });
+        let url = self.route.url();
+        let asked = node.or_else(|| url.address());
+        let asked = asked.unwrap_or_else(|| Address::from(":0"));
         let host = asked.rsplit_once(':').map_or("", |(host, _)| host);
         let map = SlotMap::read(&slots, host);
         let owner = map.owner(&self.key).cloned();
@@ -288,26 +271,39 @@ impl Link {
             state.primary.clone_from(&owner);
         }
         match owner {
-            None => Err((
-                ErrorKind::ClusterConnectionNotFound,
-                "no node owns the queue's slot",
-            )
-                .into()),
+            None => {
+                let kind = ErrorKind::ClusterConnectionNotFound;
+                let error = RedisError::from((kind, "no node owns the queue's slot"));
+                Err(self.cannot_connect(Some(&asked), error))
+            }
             Some(owner) if owner == asked => Ok(connection),
             Some(owner) => self.open(Some(&owner)).await,
         }
     }
 
+    fn cannot_connect(&self, node: Option<&str>, source: RedisError) -> Error {
+        Error::Connect {
+            address: self.route.shown_address(node),
+            source: source.into(),
+        }
+    }
+
     /// Connects to a node; `None` is that of the URL.
-    async fn open(&self, node: Option<&str>) -> Result<MultiplexedConnection, RedisError> {
+    async fn open(&self, node: Option<&str>) -> Result<Connection, Error> {
+        let socket = self.route.connect_socket(node).await?;
+        // The socket is authenticated, and on its database.
+        let settings = RedisConnectionInfo::default()
+            .set_protocol(self.route.url().protocol())
+            .set_skip_set_lib_name();
         let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(CONNECT))
             .set_response_timeout((!self.is_blocking).then_some(RESPONSE));
-        let address = address_at(self.info.addr(), node);
-        let client = Client::open(self.info.clone().set_addr(address))?;
-        client
-            .get_multiplexed_async_connection_with_config(&config)
-            .await
+        let opened = MultiplexedConnection::new_with_config(&settings, socket, config).await;
+        let (multiplexed, task) = opened.map_err(|error| self.cannot_connect(node, error))?;
+        let task = Arc::new(Task(tokio::spawn(task).abort_handle()));
+        Ok(Connection {
+            multiplexed,
+            _task: task,
+        })
     }
 
     fn moved(&self, node: &Address) {
@@ -322,38 +318,6 @@ impl Link {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Whether a server that should speak TLS replies to a PING without it.
-///
-/// A server without TLS takes the first message of a handshake for the beginning of a command. It replies with an error
-/// or, mostly, is silent until the handshake's time is over. A server with TLS replies to the PING with an alert, or not
-/// at all.
-async fn answers_in_plain(address: &ConnectionAddr) -> bool {
-    /// How long a reply to the PING may take.
-    const REPLY: Duration = Duration::from_secs(1);
-
-    let ConnectionAddr::TcpTls { host, port, .. } = address else {
-        return false;
-    };
-    let first_byte = async {
-        let mut stream = tokio::net::TcpStream::connect((host.as_str(), *port)).await?;
-        stream.write_all(b"PING\r\n").await?;
-        stream.read_u8().await
-    };
-    // PONG, or an error such as NOAUTH.
-    let reply = timeout(REPLY, first_byte).await;
-    matches!(reply, Ok(Ok(b'+' | b'-')))
-}
-
-/// Whether a first connection failed for a reason that time does not cure. A timeout may be a server that is busy; what
-/// a server replies is judged by the calls.
-fn is_definite(error: &RedisError) -> bool {
-    match error.kind() {
-        ErrorKind::Io => !error.is_timeout(),
-        ErrorKind::Parse | ErrorKind::Client => true,
-        _ => false,
     }
 }
 
@@ -380,6 +344,14 @@ enum Verdict {
 }
 
 impl Verdict {
+    fn of_attempt(failed: &Failed) -> Self {
+        match failed {
+            Failed::Call(error) => Self::of(error),
+            Failed::Connect(Error::Connect { source, .. }) => Self::of(source),
+            Failed::Connect(_) => Self::Broken,
+        }
+    }
+
     fn of(error: &RedisError) -> Self {
         match (trouble(error), error.kind()) {
             (Some(Trouble::Moved(node)), _) if node.contains(':') => Self::Moved(node),

@@ -152,7 +152,7 @@ async fn blocking(
         Err(_) => {
             link.disconnect();
             let error = std::io::Error::from(std::io::ErrorKind::TimedOut);
-            Err(link.unreachable(error.into()))
+            Err(link.broken(error.into()))
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::servers::{Cluster, cli, queue_url, wait_until};
 use crate::work::{self, Effects};
+use kumi_common::Chain;
 use kumi_jobs::{Jobs, QueueError, TaskId, TaskState};
 
 async fn cluster() -> Cluster {
@@ -115,7 +116,7 @@ async fn what_a_failover_without_replicas_loses_is_only_what_was_enqueued_last()
         loop {
             match jobs.queue().enqueue(batch.to_vec()).await {
                 Ok(_) => break,
-                Err(QueueError::Io { .. }) => {}
+                Err(QueueError::Io(_)) => {}
                 Err(error) => panic!("{error:?}"),
             }
         }
@@ -172,4 +173,25 @@ async fn a_dead_shard_does_not_concern_the_queues_of_others() {
         .await
         .expect("it worked");
     work::check_sums(&**jobs.queue(), tasks.len()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_shard_reads_as_in_muf() {
+    let mut cluster = cluster().await;
+    let url = cluster.url();
+    let dead = cluster.primary_of(&queue_key(&url));
+    let others = cluster.ports.iter().enumerate();
+    let mut others = others.filter(|(index, _)| *index != dead && *index < 3);
+    let (_, alive) = others.next().expect("another primary");
+    let url = url.replace(&format!(":{}/", cluster.ports[0]), &format!(":{alive}/"));
+    let replica = cluster.replica_of(dead);
+    cluster.kill(replica);
+    cluster.kill(dead);
+    let (queue, unit) = tokio::join!(Jobs::connect(&url), kumi_muf::Muf::connect(&url, "web"));
+    let queue = queue.map(|_| ()).expect_err("no queue");
+    let unit = unit.map(|_| ()).expect_err("no unit");
+    let text = Chain(&queue).to_string();
+    assert_eq!(text, Chain(&unit).to_string());
+    let address = format!("cannot connect to 127.0.0.1:{}: ", cluster.ports[dead]);
+    assert!(text.starts_with(&address), "{text}");
 }

@@ -367,7 +367,7 @@ async fn a_failover_loses_nothing_that_a_replica_confirmed() {
                         unsure += batch.len();
                         break;
                     }
-                    Err(QueueError::Io { .. }) => {}
+                    Err(QueueError::Io(_)) => {}
                     Err(error) => panic!("{error:?}"),
                 }
             }

@@ -85,7 +85,7 @@ async fn a_server_that_syncs_every_second_loses_only_the_last_tasks(kind: Kind) 
             loop {
                 match producer.enqueue(batch.to_vec()).await {
                     Ok(_) => break,
-                    Err(QueueError::Io { .. }) => {}
+                    Err(QueueError::Io(_)) => {}
                     Err(error) => panic!("{error:?}"),
                 }
             }

@@ -123,11 +123,11 @@ async fn a_certificate_that_is_not_trusted_is_an_error_at_once(kind: Kind) {
     let unknown = secured.url("");
     let elsewhere = secured.cacert().replace("localhost", "127.0.0.1");
     for (url, expected) in [
-        (unknown, "UnknownIssuer"),
-        (elsewhere, "not valid for name"),
+        (unknown, "no authority that is trusted here has signed it"),
+        (elsewhere, "it is not for this name"),
     ] {
         let (error, took) = refused(&url).await;
-        assert!(matches!(error, QueueError::Io { .. }), "{error:?}");
+        assert!(matches!(error, QueueError::Io(_)), "{error:?}");
         let text = Chain(&error).to_string();
         assert!(text.contains(expected), "{text}");
         assert!(took < Duration::from_secs(10), "{took:?}");
@@ -143,7 +143,7 @@ async fn a_url_that_leads_to_no_redis_is_an_error_at_once(kind: Kind) {
         "rediss://host.invalid/",
     ] {
         let (error, took) = refused(url).await;
-        assert!(matches!(error, QueueError::Io { .. }), "{error:?}");
+        assert!(matches!(error, QueueError::Io(_)), "{error:?}");
         assert!(took < Duration::from_secs(10), "{url}: {took:?}");
     }
 }
@@ -176,10 +176,48 @@ async fn a_database_that_the_server_lacks_is_an_error_at_once(kind: Kind) {
     assert!(queue_names(&first).await.expect("names").is_empty());
 }
 
+/// Both connect through the same layer: what is wrong reads the same, whatever it is.
+async fn a_server_that_cannot_be_connected_to_reads_as_in_muf(kind: Kind) {
+    let secured = Secured::start(kind, false);
+    let guarded = Server::with_args(kind, &["--requirepass", "sesame"]);
+    let closed = free_ports(1)[0];
+    let urls = [
+        (format!("redis://127.0.0.1:{closed}"), "cannot connect to"),
+        (format!("redis://127.0.0.1:{}", guarded.port), "NOAUTH"),
+        (
+            format!("redis://:no@127.0.0.1:{}", guarded.port),
+            "WRONGPASS",
+        ),
+        (
+            "redis://host.invalid".to_owned(),
+            "cannot connect to host.invalid:6379",
+        ),
+        (secured.url(""), "is not trusted"),
+        (
+            format!("rediss://127.0.0.1:{}", guarded.port),
+            "answers without TLS",
+        ),
+        (
+            format!("redis://:sesame@127.0.0.1:{}/99", guarded.port),
+            "has no database 99",
+        ),
+    ];
+    for (url, expected) in urls {
+        let (error, _) = refused(&url).await;
+        let unit = kumi_muf::Muf::connect(&url, "web").await.map(|_| ());
+        let of_unit = unit.expect_err("no unit");
+        let text = Chain(&error).to_string();
+        assert_eq!(text, Chain(&of_unit).to_string(), "{url}");
+        assert!(text.contains(expected), "{text}");
+        let is_of_credentials = ["NOAUTH", "WRONGPASS"].contains(&expected);
+        assert_eq!(error.is_unauthorized(), is_of_credentials, "{error:?}");
+    }
+}
+
 async fn a_client_shows_its_certificate(kind: Kind) {
     let secured = Secured::start(kind, true);
     let (error, _) = refused(&secured.cacert()).await;
-    assert!(matches!(error, QueueError::Io { .. }), "{error:?}");
+    assert!(matches!(error, QueueError::Io(_)), "{error:?}");
     let key = std::fs::read(&secured.key).expect("a key");
     let options = RedisOptions::from_url(&secured.url("")).expect("a URL");
     let options = options
@@ -212,5 +250,6 @@ on_both_servers!(
     a_url_that_leads_to_no_redis_is_an_error_at_once,
     a_server_without_tls_is_an_error_at_once,
     a_database_that_the_server_lacks_is_an_error_at_once,
+    a_server_that_cannot_be_connected_to_reads_as_in_muf,
     a_client_shows_its_certificate,
 );

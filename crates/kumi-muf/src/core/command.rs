@@ -6,7 +6,8 @@
 use super::key::{RequestId, Status};
 use super::output::WatchId;
 
-pub use kumi_redis::core::{Command, Lost, PRESENT_LIMIT, Replies, Reply, Time};
+pub use kumi_redis::core::Time;
+pub use kumi_redis::core::strings::{Command, Lost, PRESENT_LIMIT, Replies, Reply};
 
 /// A pipeline: its commands run in order, on the server that owns its first key.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use kumi_resp::encode as resp;
 use redis::{ServerError, Value};
 
-use super::command::{Command, Reply};
+use super::strings::{Command, Reply};
 use super::trouble::Trouble;
 
 /// Packs commands. A node that imports a slot needs ASKING before each.

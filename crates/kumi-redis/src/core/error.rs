@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use kumi_common::{Chain, Shown};
+use redis::ErrorKind;
 
 /// Characters that errors show of what a server wrote.
 const SHOWN_LIMIT: usize = 200;
@@ -57,6 +58,43 @@ pub enum Error {
         /// How long it was waited for.
         limit: Duration,
     },
+    /// The server answers without TLS where the URL says TLS. The caller's fault; nothing but a PING was sent.
+    #[error(
+        "the server at {address} answers without TLS: its URL begins with redis://, not rediss://"
+    )]
+    WithoutTls {
+        /// `host:port`.
+        address: String,
+    },
+    /// The server does not have the database that the URL names. The caller's fault.
+    #[error("the server at {address} has no database {database}: {}", shown(.reason))]
+    Database {
+        /// `host:port`, or the path of a Unix socket.
+        address: String,
+        /// The database of the URL.
+        database: i64,
+        /// The server's error.
+        reason: String,
+    },
+    /// The connection broke, or got no reply in time, while commands were under way: they may have run or not.
+    #[error("the connection to {address} broke")]
+    Broken {
+        /// `host:port`, or the path of a Unix socket.
+        address: String,
+        /// What the system said.
+        #[source]
+        source: Cause,
+    },
+    /// The server is in no state to serve: it loads its data, is a replica, or its cluster has no node for the key. The
+    /// command did not run.
+    #[error("the server at {address} cannot serve now")]
+    Unavailable {
+        /// `host:port`, or the path of a Unix socket.
+        address: String,
+        /// The server's error.
+        #[source]
+        source: Cause,
+    },
     /// The server's certificate is not trusted: another authority signed it, it is for another name, or it has expired.
     /// Nothing was sent to the server.
     #[error("the certificate of {address} is not trusted: {reason}")]
@@ -100,6 +138,35 @@ impl Error {
         Error::Url {
             url: url.to_owned(),
             reason: reason.to_owned(),
+        }
+    }
+
+    /// Whether the server wants credentials, other ones, or a user with more permissions.
+    #[must_use]
+    pub fn is_unauthorized(&self) -> bool {
+        match self {
+            Error::Connect { source, .. } => {
+                matches!(source.code(), Some("NOAUTH" | "WRONGPASS" | "NOPERM"))
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a first attempt to connect failed for a reason that time does not cure: the URL is more likely wrong than the
+    /// server about to start. A timeout may be a server that is busy, and what a server replies is for the caller to judge.
+    #[must_use]
+    pub fn is_definite(&self) -> bool {
+        match self {
+            Error::Connect { source, .. } => match source.kind() {
+                ErrorKind::Io => !source.is_timeout(),
+                ErrorKind::Parse | ErrorKind::Client | ErrorKind::InvalidClientConfig => true,
+                _ => false,
+            },
+            Error::Url { .. }
+            | Error::WithoutTls { .. }
+            | Error::Database { .. }
+            | Error::Certificate { .. } => true,
+            _ => false,
         }
     }
 

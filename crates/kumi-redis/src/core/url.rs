@@ -157,6 +157,21 @@ impl ServerUrl {
         self.certificates.key = Some(Pem::Bytes(key));
     }
 
+    /// The version of RESP that its query asks for; 2 unless it does.
+    pub fn protocol(&self) -> redis::ProtocolVersion {
+        self.info.redis_settings().protocol()
+    }
+
+    /// `host:port`, if it is not a Unix socket.
+    pub fn address(&self) -> Option<super::slots::Address> {
+        match self.info.addr() {
+            ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
+                Some(format!("{host}:{port}").into())
+            }
+            _ => None,
+        }
+    }
+
     /// The host, for nodes that do not know their own.
     pub fn host(&self) -> &str {
         match self.info.addr() {
@@ -214,7 +229,7 @@ pub fn without_password(url: &str) -> String {
 }
 
 /// The address of the node `host:port`, with or without TLS as that of the URL; `None` is the node of the URL.
-pub fn address_at(url: &ConnectionAddr, node: Option<&str>) -> ConnectionAddr {
+pub(crate) fn address_at(url: &ConnectionAddr, node: Option<&str>) -> ConnectionAddr {
     let Some((host, port)) = node.and_then(|node| node.rsplit_once(':')) else {
         return url.clone();
     };
@@ -235,7 +250,7 @@ pub fn address_at(url: &ConnectionAddr, node: Option<&str>) -> ConnectionAddr {
 }
 
 /// An address for messages: `host:port`, or a path.
-pub fn shown_address(address: &ConnectionAddr) -> String {
+fn shown_address(address: &ConnectionAddr) -> String {
     match address {
         ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
             match host.contains(':') {

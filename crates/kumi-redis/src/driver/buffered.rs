@@ -181,6 +181,11 @@ impl Line {
         }
     }
 
+    /// The socket, while no reply is outstanding.
+    pub(super) fn into_socket(self) -> Stream {
+        self.stream.stream
+    }
+
     /// The connection as its owner polls it, with what is still unread.
     pub(super) fn into_stream(self) -> BufferedStream {
         self.stream

@@ -15,8 +15,9 @@ use super::remote::{REMOTE_CALL_LIMIT, Remote, RemoteCall};
 use super::state::Connection;
 use super::waiting::Waiting;
 use crate::core::Error;
+use crate::core::Time;
 use crate::core::slots::{Address, SlotMap};
-use crate::core::{Lost, Replies, Time};
+use crate::core::strings::{Lost, Replies};
 
 /// The time since the connections were opened.
 #[derive(Debug, Clone, Copy)]

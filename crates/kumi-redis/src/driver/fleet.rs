@@ -13,11 +13,12 @@ use super::buffered::BufferedStream;
 use super::lane::{Arrivals, Bulk, Lane, STEP_LIMIT};
 use super::remote::Remote;
 use super::waiting::Waiting;
+use crate::core::Time;
 use crate::core::encode;
 use crate::core::slots::slot;
 use crate::core::slots::{Address, SlotMap};
+use crate::core::strings::Command;
 use crate::core::wire::{self, Malformed, Said};
-use crate::core::{Command, Time};
 
 /// A node of the fleet.
 pub(super) struct Node<T> {

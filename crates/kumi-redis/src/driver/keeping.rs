@@ -75,7 +75,7 @@ impl<T> Connections<T> {
         flags: &'static str,
     ) -> Result<(Self, bool), Error> {
         let route = Arc::new(route);
-        let mut first = route.open(None).await?;
+        let mut first = route.unless_plain(route.open(None)).await?;
         let slot_map = route.slot_map(&mut first).await;
         let slot_map = slot_map.map_err(|source| route.failed(None, source))?;
         let slot_map = slot_map.unwrap_or_else(SlotMap::single);

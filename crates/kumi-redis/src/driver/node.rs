@@ -4,17 +4,20 @@
 //! kill it for a large reply. A node counts as connected only when it sends events and is subscribed: then no
 //! outcome of a command that is sent to it is missed.
 
+use std::future::Future;
 use std::time::Duration;
 
-use redis::{RedisConnectionInfo, RedisError, RedisResult, Value, cmd, pipe};
-use tokio::time::{Instant, timeout};
+use redis::{ConnectionAddr, RedisConnectionInfo, RedisError, RedisResult, Value, cmd, pipe};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::buffered::Line;
 use super::dial::dial;
 use super::events::{Events, ensure_events, set_probe};
 use super::exchange::Exchange;
 use super::scan::refusal;
-use super::stream::Failed;
+use super::stream::{Failed, Stream};
 use super::tls::Trust;
 use crate::core::slots::SlotMap;
 use crate::core::{Error, ServerUrl, address_at};
@@ -22,6 +25,11 @@ use crate::core::{Error, ServerUrl, address_at};
 /// How long the events of a probe may take, and after how long a silence its key is looked at.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 const PROBE_NUDGE: Duration = Duration::from_millis(20);
+
+/// How long a first connection may take before a server that should speak TLS is sent a PING without it, and how long
+/// the reply to that may take.
+const HANDSHAKE: Duration = Duration::from_millis(300);
+const PLAIN_REPLY: Duration = Duration::from_secs(1);
 
 /// How to reach servers. Shared by all nodes.
 #[non_exhaustive]
@@ -108,6 +116,11 @@ impl Route {
                     address: self.url.shown_at(address),
                     reason,
                 },
+                Failed::Database(error) => Error::Database {
+                    address: self.url.shown_at(address),
+                    database: settings.db(),
+                    reason: error.detail().unwrap_or_default().to_owned(),
+                },
                 Failed::Other(source) => self.failed(address, source),
             }),
             Err(_) => Err(Error::ConnectTimeout {
@@ -117,8 +130,61 @@ impl Route {
         }
     }
 
+    /// As `open`, as a socket: authenticated, on the right database, with no reply outstanding. `address` is `host:port`;
+    /// `None` is the node of the URL.
+    pub async fn connect_socket(&self, address: Option<&str>) -> Result<Stream, Error> {
+        Ok(self.open(address).await?.into_socket())
+    }
+
+    /// Waits for a first connection, whatever `connecting` does besides. A server without TLS where the URL says TLS is
+    /// mostly silent; it is recognised by its reply to a PING.
+    pub async fn unless_plain<T>(
+        &self,
+        connecting: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let is_plain = || answers_in_plain(self.url.info.addr());
+        let is_silent_and_plain = async {
+            // More than once: a server that is busy replies to a PING late.
+            loop {
+                sleep(HANDSHAKE).await;
+                if is_plain().await {
+                    break;
+                }
+            }
+        };
+        let without_tls = || Error::WithoutTls {
+            address: self.server(),
+        };
+        let connected = tokio::select! {
+            biased;
+            connected = connecting => connected,
+            () = is_silent_and_plain => return Err(without_tls()),
+        };
+        match connected {
+            Err(error) => {
+                let may_be_plain =
+                    error.is_definite() || matches!(error, Error::ConnectTimeout { .. });
+                match may_be_plain && is_plain().await {
+                    true => Err(without_tls()),
+                    false => Err(error),
+                }
+            }
+            connected => connected,
+        }
+    }
+
+    /// The address of a node as errors show it; `None` is the node of the URL.
+    pub fn shown_address(&self, address: Option<&str>) -> String {
+        self.url.shown_at(address)
+    }
+
+    /// The URL.
+    pub fn url(&self) -> &ServerUrl {
+        &self.url
+    }
+
     /// Authenticates, selects the database, and sets the connection's name in CLIENT LIST where that is allowed.
-    async fn greet(&self, line: &mut Line, settings: &RedisConnectionInfo) -> RedisResult<()> {
+    async fn greet(&self, line: &mut Line, settings: &RedisConnectionInfo) -> Result<(), Failed> {
         if let Some(password) = settings.password() {
             let mut auth = cmd("AUTH");
             if let Some(user) = settings.username() {
@@ -138,7 +204,11 @@ impl Route {
             }
         }
         if settings.db() != 0 {
-            line.query::<()>(cmd("SELECT").arg(settings.db())).await?;
+            let selected = line.query::<()>(cmd("SELECT").arg(settings.db())).await;
+            selected.map_err(|error| match lacks_database(&error) {
+                true => Failed::Database(error),
+                false => Failed::Other(error),
+            })?;
         }
         let mut names = pipe();
         names.cmd("CLIENT").arg("SETNAME").arg(&self.client_name);
@@ -147,9 +217,16 @@ impl Route {
             .arg("SETINFO")
             .arg("LIB-NAME")
             .arg(self.library);
-        // A server may not know these, or forbid them; nothing depends on them.
+        // A server may not know these, or forbid them; nothing depends on them. One that wants credentials says so here.
         let names = names.get_packed_pipeline();
-        line.exchange(names, 2).await.map(|_| ())
+        for reply in line.exchange(names, 2).await? {
+            if let Err(error) = reply.extract_error()
+                && error.code() == Some("NOAUTH")
+            {
+                return Err(error.into());
+            }
+        }
+        Ok(())
     }
 
     /// Both connections, events switched on, patterns subscribed to.
@@ -236,6 +313,32 @@ impl Route {
         }
         Ok(missing.is_empty())
     }
+}
+
+/// Whether a server that should speak TLS replies to a PING without it.
+///
+/// A server without TLS takes the first message of a handshake for the beginning of a command. It replies with an error
+/// or, mostly, is silent until the handshake's time is over. A server with TLS replies to the PING with an alert, or not
+/// at all.
+async fn answers_in_plain(address: &ConnectionAddr) -> bool {
+    let ConnectionAddr::TcpTls { host, port, .. } = address else {
+        return false;
+    };
+    let first_byte = async {
+        let mut stream = TcpStream::connect((host.as_str(), *port)).await?;
+        stream.write_all(b"PING\r\n").await?;
+        stream.read_u8().await
+    };
+    // PONG, or an error such as NOAUTH.
+    let reply = timeout(PLAIN_REPLY, first_byte).await;
+    matches!(reply, Ok(Ok(b'+' | b'-')))
+}
+
+/// Whether this is the reply of a server that does not have the database. A cluster has database 0 only.
+fn lacks_database(error: &RedisError) -> bool {
+    let texts = ["DB index is out of range", "not allowed in cluster mode"];
+    let says = |detail: &str| texts.iter().any(|text| detail.contains(text));
+    error.detail().is_some_and(says)
 }
 
 /// A node that can be used.

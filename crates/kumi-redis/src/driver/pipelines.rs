@@ -15,7 +15,7 @@ use super::waiting::{Recipient, Scatter, Waiting};
 use crate::core::Trouble;
 use crate::core::encode::{self, replies};
 use crate::core::slots::name;
-use crate::core::{Command, Lost, Replies, Reply};
+use crate::core::strings::{Command, Lost, Replies, Reply};
 
 /// How often a pipeline follows a slot that moves.
 const REDIRECT_LIMIT: u8 = 3;

@@ -6,10 +6,10 @@ use redis::{ErrorKind, RedisError};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// A connected socket of any kind.
-pub(super) type Stream = Box<dyn Socket>;
+pub type Stream = Box<dyn Socket>;
 
 /// What a socket can do.
-pub(super) trait Socket: AsyncRead + AsyncWrite + Send + Unpin {}
+pub trait Socket: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Socket for S {}
 
@@ -18,6 +18,8 @@ pub(super) enum Failed {
     /// The server's certificate is not trusted, for this reason.
     #[cfg(feature = "tls")]
     Certificate(String),
+    /// The server does not have the database that the URL names.
+    Database(RedisError),
     Other(RedisError),
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Certificates are always checked.
 
-use redis::{ConnectionAddr, ConnectionInfo};
+use redis::ConnectionAddr;
 use tokio::net::TcpStream;
 
 use super::stream::{Failed, Stream};
@@ -52,12 +52,13 @@ impl Trust {
 }
 
 impl ServerUrl {
-    /// What the `redis` crate needs to connect: address, credentials and certificates. Reads the files that the URL names.
-    pub fn connection_info(&self) -> Result<ConnectionInfo, Error> {
+    /// Reads the certificates that the URL names, and refuses what cannot be used. The system's own are not looked at:
+    /// others may be given before they are needed.
+    pub fn check_certificates(&self) -> Result<(), Error> {
         match is_tls(self)? {
             #[cfg(feature = "tls")]
-            true => loaded::connection_info(self),
-            _ => Ok(self.info.clone()),
+            true => loaded::check(self),
+            _ => Ok(()),
         }
     }
 }
@@ -102,7 +103,6 @@ fn certificate_fault(error: &std::io::Error) -> Option<String> {
 mod loaded {
     use std::sync::Arc;
 
-    use redis::{Client, ClientTlsConfig, ConnectionInfo, TlsCertificates};
     use tokio_rustls::TlsConnector;
     use tokio_rustls::rustls::pki_types::pem::PemObject;
     use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -122,12 +122,9 @@ mod loaded {
         Ok(Arc::new(config).into())
     }
 
-    pub(super) fn connection_info(url: &ServerUrl) -> Result<ConnectionInfo, Error> {
-        let info = load(&url.certificates).and_then(|loaded| {
-            loaded.check()?;
-            loaded.connection_info(url.info.clone())
-        });
-        info.map_err(|reason| Error::unusable(&url.to_string(), &reason))
+    pub(super) fn check(url: &ServerUrl) -> Result<(), Error> {
+        let checked = load(&url.certificates).and_then(|loaded| loaded.check());
+        checked.map_err(|reason| Error::unusable(&url.to_string(), &reason))
     }
 
     fn load(certificates: &Certificates) -> Result<Loaded, String> {
@@ -157,8 +154,6 @@ mod loaded {
     }
 
     impl Loaded {
-        /// Refuses certificates that do not fit, with more words than the redis crate has. The system's own are not looked at:
-        /// others may be given before they are needed.
         fn check(&self) -> Result<(), String> {
             let roots = match &self.roots {
                 Some(_) => self.roots()?,
@@ -208,27 +203,6 @@ mod loaded {
                 false => Ok(roots),
             }
         }
-
-        fn connection_info(self, info: ConnectionInfo) -> Result<ConnectionInfo, String> {
-            // The redis crate takes the process's provider, and panics if there is none and two are compiled in. A program
-            // that prefers another one installs it before it connects.
-            if crypto::CryptoProvider::get_default().is_none() {
-                // An error means that another thread was faster.
-                let _ = crypto::ring::default_provider().install_default();
-            }
-            let certificates = TlsCertificates {
-                client_tls: self
-                    .identity
-                    .map(|(client_cert, client_key)| ClientTlsConfig {
-                        client_cert,
-                        client_key,
-                    }),
-                root_cert: self.roots,
-            };
-            let client = Client::build_with_tls(info, certificates)
-                .map_err(|error| format!("the certificates cannot be used: {error}"))?;
-            Ok(client.get_connection_info().clone())
-        }
     }
 
     fn certificates(pem: &[u8], what: &str) -> Result<Vec<CertificateDer<'static>>, String> {
@@ -266,9 +240,7 @@ mod tests {
             let url = ServerUrl::parse(&query).expect("a URL");
             let reasons = [
                 Trust::new(&url).map(|_| ()).expect_err("no trust"),
-                url.connection_info()
-                    .map(|_| ())
-                    .expect_err("no connection"),
+                url.check_certificates().expect_err("no connection"),
             ];
             for error in reasons.map(|error| error.to_string()) {
                 assert!(error.contains(expected), "{query}: {error}");
@@ -295,6 +267,6 @@ mod tests {
 
         let fits = format!("rediss://h/?cacert={cert}&cert={cert}&key={key}");
         let url = ServerUrl::parse(&fits).expect("a URL");
-        assert!(Trust::new(&url).is_ok() && url.connection_info().is_ok());
+        assert!(Trust::new(&url).is_ok() && url.check_certificates().is_ok());
     }
 }

@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use redis::Value;
 use tokio::sync::oneshot;
 
-use crate::core::{Command, Reply, Time};
+use crate::core::Time;
+use crate::core::strings::{Command, Reply};
 
 /// The recipient of the replies of a pipeline. `T` is the tag that the sender of a pipeline gave with it.
 pub(super) enum Recipient<T> {

@@ -2,7 +2,7 @@
 
 use crate::command_line::exit::chain;
 use crate::command_line::terminal::{self, Unwritten};
-use kumi_jobs::{QueueError, WorkerError};
+use kumi_jobs::{QueueError, ServerError, WorkerError};
 use std::process::ExitCode;
 
 /// The table of exit codes as `--help` shows it.
@@ -41,19 +41,18 @@ impl Failure {
             Self::Usage(text) | Self::Ended(text) | Self::Missing(text) | Self::Refused(text) => {
                 text.clone()
             }
-            Self::Queue(error @ QueueError::Io { .. }) => {
-                let causes = chain(error);
-                let advice = match causes.contains("UnknownIssuer") {
-                    true => " (--cacert names certificates to trust)",
-                    false => "; is a server running there? --url or KUMI_URL names another",
-                };
-                format!("{}{advice}", terminal::shown(&causes))
-            }
             Self::Queue(error) if error.is_unauthorized() => format!(
                 "the server refused the connection: {}; user and password are part of the URL: \
                  redis://user:password@host:port",
                 terminal::shown(&chain(error))
             ),
+            Self::Queue(error @ QueueError::Io(server)) => {
+                let advice = match server {
+                    ServerError::Certificate { .. } => " (--cacert names certificates to trust)",
+                    _ => "; is a server running there? --url or KUMI_URL names another",
+                };
+                format!("{}{advice}", text(error))
+            }
             Self::Queue(error) => terminal::shown(&chain(error)),
             Self::Other(error) => format!("{error:#}"),
         }
@@ -62,7 +61,7 @@ impl Failure {
     pub(super) fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Self::Usage(_) => 2,
-            Self::Queue(QueueError::Io { .. }) => 7,
+            Self::Queue(QueueError::Io(_)) => 7,
             Self::Queue(error) if error.is_unauthorized() => 7,
             Self::Queue(
                 QueueError::Config(_)

@@ -1,24 +1,9 @@
-//! Commands over keys that hold strings, and what a server says to them, as data.
+//! Commands over keys that hold strings, and what a server replies to them, as data: the eight that MUF is made of. Job
+//! queues send scripts, with commands of the `redis` crate.
 //!
 //! Nothing here is encoded or sent.
 
 use bytes::Bytes;
-
-/// Milliseconds on a clock that never goes back. The driver chooses where zero is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Time(pub u64);
-
-impl Time {
-    /// This long after.
-    pub fn plus(self, ms: u64) -> Self {
-        Self(self.0.saturating_add(ms))
-    }
-
-    /// Milliseconds from `earlier` to here; zero if it is not earlier.
-    pub fn since(self, earlier: Time) -> u64 {
-        self.0.saturating_sub(earlier.0)
-    }
-}
 
 /// Most keys of a [`Command::Present`]: its last key is named eight times.
 pub const PRESENT_LIMIT: usize = 4;
