@@ -28,7 +28,9 @@ use kumi_redis::{Connection, Connections, Route};
 use tokio::sync::{mpsc, watch};
 
 pub use messages::Stats;
-pub(crate) use messages::{Ask, CallAsk, GatherAsk, ServeAsk, Ticket, WatchAsk, Withdrawal};
+pub(crate) use messages::{
+    Message, StartCall, StartGather, StartService, StartWatch, Ticket, Withdrawal,
+};
 use notifications::FLAGS;
 use state::{Driver, Start};
 
@@ -36,8 +38,8 @@ use crate::core::{Settings, UnitName};
 use crate::discovery::Info;
 use crate::error::Error;
 
-/// Asks that wait for the driver. Later ones wait for room.
-const ASK_LIMIT: usize = 1_024;
+/// Messages of handles that wait for the driver. Later ones wait for room.
+const MESSAGE_LIMIT: usize = 1_024;
 
 /// What a builder collected.
 pub(crate) struct Plan {
@@ -52,7 +54,7 @@ pub(crate) struct Plan {
 /// The two ways to a driver.
 #[derive(Clone)]
 pub(crate) struct Wires {
-    pub(crate) asks: mpsc::Sender<Ask>,
+    pub(crate) messages: mpsc::Sender<Message>,
     pub(crate) back: mpsc::UnboundedSender<Withdrawal>,
     pub(crate) connection: watch::Receiver<Connection>,
     /// The server of the URL, for errors.
@@ -95,11 +97,11 @@ pub(crate) async fn start(plan: Plan) -> Result<(Wires, Settings), Error> {
         heartbeat: plan.heartbeat,
         seed,
     });
-    let (asks, asked) = mpsc::channel(ASK_LIMIT);
+    let (messages, received) = mpsc::channel(MESSAGE_LIMIT);
     let (back, withdrawn) = mpsc::unbounded_channel();
-    tokio::spawn(driver.run(asked, withdrawn));
+    tokio::spawn(driver.run(received, withdrawn));
     let wires = Wires {
-        asks,
+        messages,
         back,
         connection,
         server,

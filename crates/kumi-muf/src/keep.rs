@@ -14,7 +14,7 @@ use crate::core::{
     CallError, Command, KeepEvent, NameError, OwnedId, Status, WatchId, check_name,
     is_reserved_keep, key,
 };
-use crate::driver::{Ask, Withdrawal};
+use crate::driver::{Message, Withdrawal};
 use crate::muf::SERVER_TIMEOUT;
 use crate::request::{BoxedFuture, millis};
 use crate::{Error, IntoPayload, Muf};
@@ -50,7 +50,7 @@ impl Keep {
         let (reply, owned) = oneshot::channel();
         let (written, is_written) = oneshot::channel();
         self.muf
-            .ask(Ask::Own {
+            .send(Message::Own {
                 id,
                 value,
                 ttl_ms,
@@ -112,7 +112,7 @@ impl Owned {
         let value = self.muf.checked(value.into_payload()?)?;
         let (written, is_written) = oneshot::channel();
         self.muf
-            .ask(Ask::ChangeOwned {
+            .send(Message::ChangeOwned {
                 owned: self.id,
                 value,
                 written,

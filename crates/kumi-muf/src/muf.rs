@@ -18,7 +18,7 @@ use crate::core::{
     UnitName, check_name, key,
 };
 use crate::discovery::Info;
-use crate::driver::{Ask, Stats, WatchAsk, Wires, Withdrawal};
+use crate::driver::{Message, StartWatch, Stats, Wires, Withdrawal};
 use crate::handler::{IntoAnswer, Request};
 use crate::keep::{Keep, KeepWatch, user_keep_name};
 use crate::request::{Call, Gather};
@@ -121,7 +121,7 @@ impl Muf {
 
     /// Waits until this unit is closed, by any of its handles. Nothing is lost if the future is dropped.
     pub async fn closed(&self) {
-        self.inner.wires.asks.closed().await;
+        self.inner.wires.messages.closed().await;
     }
 
     /// Whether the server sends no events, so that this unit polls.
@@ -348,7 +348,7 @@ impl Muf {
         let pattern: KeepPattern = pattern.parse()?;
         let (sender, events) = mpsc::channel(WATCH_LIMIT);
         let (reply, begun) = oneshot::channel();
-        self.ask(Ask::Watch(WatchAsk {
+        self.send(Message::Watch(StartWatch {
             pattern,
             events: sender,
             reply,
@@ -376,7 +376,7 @@ impl Muf {
         loop {
             // What was written before the question is in the answer.
             let (reply, passed) = oneshot::channel();
-            self.ask(Ask::Barrier(reply)).await?;
+            self.send(Message::Barrier(reply)).await?;
             match passed.await.map_err(|_| Error::Closed)? {
                 Ok(()) => break,
                 Err(error) if Instant::now() >= until => return Err(error),
@@ -386,7 +386,7 @@ impl Muf {
         // Dropped after the receiver of the list, so that the driver sees that no caller waits.
         let _listing = Listing(self.wires());
         let (reply, mut units) = oneshot::channel();
-        self.ask(Ask::Units(reply)).await?;
+        self.send(Message::Units(reply)).await?;
         let mut before = self.units_progress().await?;
         loop {
             if let Ok(units) = timeout(SERVER_TIMEOUT, &mut units).await {
@@ -406,7 +406,7 @@ impl Muf {
     /// How far the list of units has come.
     async fn units_progress(&self) -> Result<u64, Error> {
         let (reply, progress) = oneshot::channel();
-        self.ask(Ask::UnitsProgress(reply)).await?;
+        self.send(Message::UnitsProgress(reply)).await?;
         progress.await.map_err(|_| Error::Closed)
     }
 
@@ -475,7 +475,7 @@ impl Muf {
         }
         let (events, seen) = mpsc::channel(TAP_LIMIT);
         let (reply, begun) = oneshot::channel();
-        self.ask(Ask::Tap { events, reply }).await?;
+        self.send(Message::Tap { events, reply }).await?;
         begun.await.map_err(|_| Error::Closed)??;
         Ok(Tap::new(self.clone(), seen))
     }
@@ -483,7 +483,7 @@ impl Muf {
     /// What this unit did so far.
     pub async fn stats(&self) -> Result<Stats, Error> {
         let (reply, stats) = oneshot::channel();
-        self.ask(Ask::Stats(reply)).await?;
+        self.send(Message::Stats(reply)).await?;
         stats.await.map_err(|_| Error::Closed)
     }
 
@@ -492,7 +492,7 @@ impl Muf {
     /// If the future is dropped, closing goes on.
     pub async fn close(self) -> Result<(), Error> {
         let (reply, closed) = oneshot::channel();
-        self.ask(Ask::Close(reply)).await?;
+        self.send(Message::Close(reply)).await?;
         closed.await.map_err(|_| Error::Closed)
     }
 
@@ -504,11 +504,11 @@ impl Muf {
         self.inner.tickets.fetch_add(1, Ordering::Relaxed)
     }
 
-    pub(crate) async fn ask(&self, ask: Ask) -> Result<(), Error> {
+    pub(crate) async fn send(&self, message: Message) -> Result<(), Error> {
         self.inner
             .wires
-            .asks
-            .send(ask)
+            .messages
+            .send(message)
             .await
             .map_err(|_| Error::Closed)
     }
@@ -530,7 +530,7 @@ impl Muf {
         loop {
             let (reply, found) = oneshot::channel();
             let pattern = pattern.to_owned();
-            self.ask(Ask::Search { pattern, reply }).await?;
+            self.send(Message::Search { pattern, reply }).await?;
             match found.await.map_err(|_| Error::Closed)? {
                 Err(Error::Disconnected { .. }) if Instant::now() < until => sleep(RETRY).await,
                 found => return found,
@@ -543,7 +543,7 @@ impl Muf {
         let until = Instant::now() + SERVER_TIMEOUT;
         loop {
             let (reply, ran) = oneshot::channel();
-            self.ask(Ask::Run {
+            self.send(Message::Run {
                 commands: commands.clone(),
                 reply,
             })

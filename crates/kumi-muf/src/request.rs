@@ -11,7 +11,7 @@ use futures_util::Stream;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::core::{CallError, Gathered, Target};
-use crate::driver::{Ask, CallAsk, GatherAsk, Ticket, Wires, Withdrawal};
+use crate::driver::{Message, StartCall, StartGather, Ticket, Wires, Withdrawal};
 use crate::{Answer, Error, Muf};
 
 /// Answers of a gather that may wait for its reader, and the error that may end it.
@@ -59,7 +59,7 @@ impl Call {
             armed: true,
         };
         let (reply, answered) = oneshot::channel();
-        let ask = CallAsk {
+        let start = StartCall {
             ticket: guard.ticket,
             target,
             payload,
@@ -68,7 +68,7 @@ impl Call {
             traceparent: self.traceparent,
             reply,
         };
-        self.muf.ask(Ask::Call(ask)).await?;
+        self.muf.send(Message::Call(start)).await?;
         let result = answered.await.map_err(|_| Error::Closed)?;
         guard.disarm();
         let answer = result.map_err(|error| self.muf.call_error(error))?;
@@ -144,7 +144,7 @@ impl Gather {
             armed: true,
         };
         let (answers, coming) = mpsc::channel(ANSWER_ROOM);
-        let ask = GatherAsk {
+        let start = StartGather {
             ticket: guard.ticket,
             target,
             payload,
@@ -155,7 +155,7 @@ impl Gather {
             quiet_ms: self.quiet.map(millis),
             answers,
         };
-        self.muf.ask(Ask::Gather(ask)).await?;
+        self.muf.send(Message::Gather(start)).await?;
         Ok(Answers {
             coming,
             guard: Some(guard),

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 
 use crate::core::{NameError, Outcome, Pattern, ServiceId};
-use crate::driver::{Ask, ServeAsk};
+use crate::driver::{Message, StartService};
 use crate::handler::{AnyHandler, IntoAnswer, Plain, Request};
 use crate::request::{BoxedFuture, millis};
 use crate::{Error, Json, Muf};
@@ -91,7 +91,7 @@ impl Serve {
     async fn start(self) -> Result<Service, Error> {
         let pattern = self.pattern?;
         let (reply, started) = oneshot::channel();
-        let ask = ServeAsk {
+        let start = StartService {
             pattern,
             places: self.places,
             answer_ttl_ms: self.answer_ttl.map(millis),
@@ -99,7 +99,7 @@ impl Serve {
             handler: self.handler,
             reply,
         };
-        self.muf.ask(Ask::Serve(ask)).await?;
+        self.muf.send(Message::Serve(start)).await?;
         let id = started.await.map_err(|_| Error::Closed)??;
         Ok(Service { muf: self.muf, id })
     }
@@ -128,7 +128,7 @@ impl Service {
     pub async fn drain(self) -> Result<(), Error> {
         let (done, drained) = oneshot::channel();
         self.muf
-            .ask(Ask::Drain {
+            .send(Message::Drain {
                 service: self.id,
                 done,
             })

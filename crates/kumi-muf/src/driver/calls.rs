@@ -11,7 +11,7 @@ type GatherReplies = mpsc::Sender<Result<Gathered, CallError>>;
 
 /// What a ticket stands for.
 #[derive(Clone, Copy)]
-pub(super) enum Asked {
+pub(super) enum Pending {
     Call(CallId),
     Gather(GatherId),
 }
@@ -21,18 +21,18 @@ pub(super) enum Asked {
 pub(super) struct Calls {
     calls: IdMap<CallId, (Ticket, CallReply)>,
     gathers: IdMap<GatherId, (Ticket, GatherReplies)>,
-    tickets: IdMap<Ticket, Asked>,
+    tickets: IdMap<Ticket, Pending>,
 }
 
 impl Calls {
     pub(super) fn add_call(&mut self, call: CallId, ticket: Ticket, reply: CallReply) {
         self.calls.insert(call, (ticket, reply));
-        self.tickets.insert(ticket, Asked::Call(call));
+        self.tickets.insert(ticket, Pending::Call(call));
     }
 
     pub(super) fn add_gather(&mut self, gather: GatherId, ticket: Ticket, replies: GatherReplies) {
         self.gathers.insert(gather, (ticket, replies));
-        self.tickets.insert(ticket, Asked::Gather(gather));
+        self.tickets.insert(ticket, Pending::Gather(gather));
     }
 
     /// Ends a call with its result. False if its handle was dropped.
@@ -69,16 +69,16 @@ impl Calls {
     }
 
     /// Forgets what a dropped handle waited for. It names what the core has to cancel.
-    pub(super) fn withdraw(&mut self, ticket: Ticket) -> Option<Asked> {
-        let asked = self.tickets.remove(&ticket)?;
-        match asked {
-            Asked::Call(call) => {
+    pub(super) fn withdraw(&mut self, ticket: Ticket) -> Option<Pending> {
+        let pending = self.tickets.remove(&ticket)?;
+        match pending {
+            Pending::Call(call) => {
                 self.calls.remove(&call);
             }
-            Asked::Gather(gather) => {
+            Pending::Gather(gather) => {
                 self.gathers.remove(&gather);
             }
         }
-        Some(asked)
+        Some(pending)
     }
 }

@@ -1,9 +1,9 @@
-//! What handles ask for: calls, services, watches, values; and what they take back when they are dropped.
+//! Messages of handles: calls, services, watches, values; and what they take back when they are dropped.
 
-use super::calls::Asked;
+use super::calls::Pending;
 use super::directory::Reply;
 use super::messages::{
-    After, Ask, CallAsk, GatherAsk, Recipient, Report, WatchAsk, Withdrawal, Written,
+    After, Message, Recipient, Report, StartCall, StartGather, StartWatch, Withdrawal, Written,
 };
 use super::notifications::{Generic, WATCH_FLAGS};
 use super::services::request_glob;
@@ -17,16 +17,16 @@ use tokio::sync::oneshot;
 
 impl Driver {
     /// A handle wants something.
-    pub(super) fn asked(&mut self, ask: Ask) {
+    pub(super) fn handle_message(&mut self, message: Message) {
         let now = self.now();
-        match ask {
-            Ask::Call(ask) => self.call(ask, now),
-            Ask::Gather(ask) => self.gather(ask, now),
-            Ask::Serve(ask) => {
-                let glob = request_glob(&ask.pattern);
-                self.subscribe(vec![glob], After::Serve(ask));
+        match message {
+            Message::Call(start) => self.call(start, now),
+            Message::Gather(start) => self.gather(start, now),
+            Message::Serve(start) => {
+                let glob = request_glob(&start.pattern);
+                self.subscribe(vec![glob], After::Serve(start));
             }
-            Ask::Drain { service, done } => {
+            Message::Drain { service, done } => {
                 if let Some(served) = self.services.all.get_mut(&service) {
                     served.draining = true;
                 }
@@ -34,8 +34,8 @@ impl Driver {
                 self.services.drains.push((service, done));
                 self.show_services(false);
             }
-            Ask::Watch(ask) => self.watch(ask),
-            Ask::Own {
+            Message::Watch(start) => self.watch(start),
+            Message::Own {
                 id,
                 value,
                 ttl_ms,
@@ -48,7 +48,7 @@ impl Driver {
                     self.withdrawn(Withdrawal::Owned(owned));
                 }
             }
-            Ask::ChangeOwned {
+            Message::ChangeOwned {
                 owned,
                 value,
                 written,
@@ -57,7 +57,7 @@ impl Driver {
                     self.wait_for_write(owned, version, written);
                 }
             }
-            Ask::Run { commands, reply } => {
+            Message::Run { commands, reply } => {
                 let limit = self.settings.inline_limit_bytes;
                 let is_large = |command: &Command| match command {
                     Command::Set { value, .. } => value.len() > limit,
@@ -68,20 +68,20 @@ impl Driver {
                 self.connections
                     .send(Recipient::Handle(reply), commands, bulk);
             }
-            Ask::Units(reply) => self.list_units(reply),
-            Ask::UnitsProgress(reply) => {
+            Message::Units(reply) => self.list_units(reply),
+            Message::UnitsProgress(reply) => {
                 let _ = reply.send(self.directory.progress().load(Ordering::Relaxed));
             }
-            Ask::Barrier(reply) => self.barrier(reply),
-            Ask::Search { pattern, reply } => self.search_for_handle(pattern, reply),
-            Ask::Tap { events, reply } => {
+            Message::Barrier(reply) => self.barrier(reply),
+            Message::Search { pattern, reply } => self.search_for_handle(pattern, reply),
+            Message::Tap { events, reply } => {
                 let tap = self.taps.add(events);
                 self.subscribe(vec![TAP_GLOB.to_owned()], After::Tap(tap, reply));
             }
-            Ask::Stats(reply) => {
+            Message::Stats(reply) => {
                 let _ = reply.send(self.current_stats());
             }
-            Ask::Close(done) => {
+            Message::Close(done) => {
                 self.closing = Some(done);
                 for (service, served) in &mut self.services.all {
                     served.draining = true;
@@ -103,29 +103,29 @@ impl Driver {
         self.writing.push((owned, version, written));
     }
 
-    fn call(&mut self, ask: CallAsk, now: Time) {
-        if ask.reply.is_closed() {
+    fn call(&mut self, start: StartCall, now: Time) {
+        if start.reply.is_closed() {
             return;
         }
         self.stats.calls += 1;
-        let timeout_ms = ask.timeout_ms.unwrap_or(self.settings.timeout_ms).max(1);
-        let ttl_ms = ask
+        let timeout_ms = start.timeout_ms.unwrap_or(self.settings.timeout_ms).max(1);
+        let ttl_ms = start
             .ttl_ms
             .unwrap_or(self.settings.req_ttl_ms)
             .min(timeout_ms)
             .max(1);
         let unique = ulid(unix_ms(), &mut self.rng);
-        let id = RequestId::new(&ask.target, false, &unique, self.settings.cluster);
-        let meta = self.meta(ask.traceparent.as_deref(), timeout_ms);
+        let id = RequestId::new(&start.target, false, &unique, self.settings.cluster);
+        let meta = self.meta(start.traceparent.as_deref(), timeout_ms);
         let spec = CallSpec {
             id,
-            payload: ask.payload,
+            payload: start.payload,
             ttl_ms,
             timeout_ms,
             meta,
         };
         let call = self.core.call(spec, now);
-        self.calls.add_call(call, ask.ticket, ask.reply);
+        self.calls.add_call(call, start.ticket, start.reply);
     }
 
     /// What stands beside a request, where units trace.
@@ -136,13 +136,13 @@ impl Driver {
         })
     }
 
-    fn gather(&mut self, ask: GatherAsk, now: Time) {
-        if ask.answers.is_closed() {
+    fn gather(&mut self, start: StartGather, now: Time) {
+        if start.answers.is_closed() {
             return;
         }
         let unique = ulid(unix_ms(), &mut self.rng);
-        let id = RequestId::new(&ask.target, true, &unique, self.settings.cluster);
-        let GatherAsk {
+        let id = RequestId::new(&start.target, true, &unique, self.settings.cluster);
+        let StartGather {
             ticket,
             payload,
             timeout_ms,
@@ -152,7 +152,7 @@ impl Driver {
             quiet_ms,
             answers,
             ..
-        } = ask;
+        } = start;
         let meta = self.meta(traceparent.as_deref(), timeout_ms);
         let gather = self.core.gather(
             GatherSpec {
@@ -172,10 +172,10 @@ impl Driver {
         }
     }
 
-    fn watch(&mut self, ask: WatchAsk) {
-        let glob = ask.pattern.key_glob();
-        let watch = self.core.watch(ask.pattern.clone());
-        self.watches.add(watch, ask.pattern, ask.events);
+    fn watch(&mut self, start: StartWatch) {
+        let glob = start.pattern.key_glob();
+        let watch = self.core.watch(start.pattern.clone());
+        self.watches.add(watch, start.pattern, start.events);
         let now = self.now();
         if let Some(room) = self.watches.room(watch) {
             self.core.watch_room(watch, room, now);
@@ -183,7 +183,7 @@ impl Driver {
         if self.notifications.generic != Generic::Polled {
             self.connections.need_events(WATCH_FLAGS);
         }
-        self.subscribe(vec![glob], After::Watch(watch, ask.reply));
+        self.subscribe(vec![glob], After::Watch(watch, start.reply));
     }
 
     fn list_units(&mut self, reply: Reply) {
@@ -271,8 +271,8 @@ impl Driver {
     pub(super) fn withdrawn(&mut self, withdrawal: Withdrawal) {
         match withdrawal {
             Withdrawal::Ticket(ticket) => match self.calls.withdraw(ticket) {
-                Some(Asked::Call(call)) => self.core.cancel_call(call),
-                Some(Asked::Gather(gather)) => self.core.cancel_gather(gather),
+                Some(Pending::Call(call)) => self.core.cancel_call(call),
+                Some(Pending::Gather(gather)) => self.core.cancel_gather(gather),
                 None => {}
             },
             Withdrawal::Watch(watch) => {

@@ -1,4 +1,4 @@
-//! What the handles of a unit ask of its driver, and what the driver's own tasks report. Plain messages.
+//! Messages: what the handles of a unit want of its driver, and what the driver's own tasks report.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::traffic::Traffic;
 pub(crate) type Ticket = u64;
 
 /// A call to be made.
-pub(crate) struct CallAsk {
+pub(crate) struct StartCall {
     pub(crate) ticket: Ticket,
     pub(crate) target: Target,
     pub(crate) payload: Bytes,
@@ -32,7 +32,7 @@ pub(crate) struct CallAsk {
 }
 
 /// A gather to be made.
-pub(crate) struct GatherAsk {
+pub(crate) struct StartGather {
     pub(crate) ticket: Ticket,
     pub(crate) target: Target,
     pub(crate) payload: Bytes,
@@ -46,7 +46,7 @@ pub(crate) struct GatherAsk {
 }
 
 /// A service to be started.
-pub(crate) struct ServeAsk {
+pub(crate) struct StartService {
     pub(crate) pattern: Pattern,
     pub(crate) places: usize,
     pub(crate) answer_ttl_ms: Option<u64>,
@@ -56,7 +56,7 @@ pub(crate) struct ServeAsk {
 }
 
 /// A watch to be started.
-pub(crate) struct WatchAsk {
+pub(crate) struct StartWatch {
     pub(crate) pattern: KeepPattern,
     pub(crate) events: mpsc::Sender<KeepEvent>,
     pub(crate) reply: oneshot::Sender<Result<WatchId, Error>>,
@@ -105,16 +105,16 @@ impl Stats {
 /// Completed when the server has an owned value, or has refused it.
 pub(crate) type Written = oneshot::Sender<Result<(), CallError>>;
 
-/// What a handle wants.
-pub(crate) enum Ask {
-    Call(CallAsk),
-    Gather(GatherAsk),
-    Serve(ServeAsk),
+/// What a handle wants of the driver.
+pub(crate) enum Message {
+    Call(StartCall),
+    Gather(StartGather),
+    Serve(StartService),
     Drain {
         service: ServiceId,
         done: oneshot::Sender<()>,
     },
-    Watch(WatchAsk),
+    Watch(StartWatch),
     Own {
         id: String,
         value: Bytes,
@@ -184,7 +184,7 @@ pub(super) enum Report {
 
 /// What a subscription was for.
 pub(super) enum After {
-    Serve(ServeAsk),
+    Serve(StartService),
     Watch(WatchId, oneshot::Sender<Result<WatchId, Error>>),
     Directory,
     Tap(TapId, oneshot::Sender<Result<(), Error>>),

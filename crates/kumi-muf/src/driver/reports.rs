@@ -4,7 +4,7 @@ use kumi_redis::{EventsChecked, Subscribed};
 use tokio::sync::oneshot;
 
 use super::directory::Directory;
-use super::messages::{After, Report, ServeAsk, Withdrawal};
+use super::messages::{After, Report, StartService, Withdrawal};
 use super::notifications::{FLAGS, Generic, WATCH_FLAGS};
 use super::schedule::THOROUGH_EVERY;
 use super::services::{Served, request_glob};
@@ -55,7 +55,7 @@ impl Driver {
                 // It was given up meanwhile.
                 None => self.unsubscribe_directory(),
             },
-            After::Serve(ask) => self.serve(ask),
+            After::Serve(start) => self.serve(start),
             After::Watch(watch, reply) => self.watch_subscribed(watch, told, reply),
             After::Tap(_, reply) => {
                 let _ = reply.send(Ok(()));
@@ -70,11 +70,11 @@ impl Driver {
         let server = self.connections.server();
         let refused = || Error::refused(&server, reason.clone());
         match after {
-            After::Serve(ask) => {
-                if !self.services.has_pattern(&ask.pattern) {
-                    self.give_up(&request_glob(&ask.pattern));
+            After::Serve(start) => {
+                if !self.services.has_pattern(&start.pattern) {
+                    self.give_up(&request_glob(&start.pattern));
                 }
-                let _ = ask.reply.send(Err(refused()));
+                let _ = start.reply.send(Err(refused()));
             }
             After::Watch(watch, reply) => {
                 self.withdrawn(Withdrawal::Watch(watch));
@@ -136,16 +136,16 @@ impl Driver {
         }
     }
 
-    fn serve(&mut self, ask: ServeAsk) {
+    fn serve(&mut self, start: StartService) {
         let now = self.now();
-        let ServeAsk {
+        let StartService {
             pattern,
             places,
             answer_ttl_ms,
             handler_timeout,
             handler,
             reply,
-        } = ask;
+        } = start;
         let service = self.core.serve(pattern.clone(), places, now);
         if let Some(ttl_ms) = answer_ttl_ms {
             self.core.set_answer_ttl(service, ttl_ms);

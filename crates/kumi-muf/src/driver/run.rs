@@ -1,6 +1,6 @@
 //! The task of a unit.
 //!
-//! A turn takes in everything that has happened (handles asked, pushes and replies arrived, handlers returned, a timer
+//! A turn takes in everything that has happened (messages of handles, pushes and replies arrived, handlers returned, a timer
 //! fired), hands it to the core, and carries out what the core wants; then one write per connection sends it all. So the
 //! more is going on, the less each call costs. The task ends when all handles are gone or one of them closes the unit.
 
@@ -11,7 +11,7 @@ use kumi_redis::Event;
 use tokio::sync::mpsc;
 use tokio::time::sleep_until;
 
-use super::messages::{Ask, Recipient, Report, Withdrawal};
+use super::messages::{Message, Recipient, Report, Withdrawal};
 use super::services::Ended;
 use super::state::Driver;
 use crate::core::{KeyError, Time};
@@ -24,7 +24,7 @@ impl Driver {
     /// Runs until the unit is closed or its last handle is dropped.
     pub(super) async fn run(
         mut self,
-        mut asks: mpsc::Receiver<Ask>,
+        mut messages: mpsc::Receiver<Message>,
         mut back: mpsc::UnboundedReceiver<Withdrawal>,
     ) {
         let mut alarm = Box::pin(sleep_until(self.clock.instant(Time(0))));
@@ -49,7 +49,7 @@ impl Driver {
                 // Handlers and callers that the last step woke get their turn, and their part of the next write.
                 tokio::task::yield_now().await;
                 self.take_in();
-                self.drain_ready(&mut asks, &mut back);
+                self.drain_ready(&mut messages, &mut back);
                 continue;
             }
             tokio::select! {
@@ -58,8 +58,8 @@ impl Driver {
                     // A handle that sees a change of the connection finds it in the statistics too.
                     false => self.settle(),
                 },
-                ask = asks.recv() => match ask {
-                    Some(ask) => self.asked(ask),
+                message = messages.recv() => match message {
+                    Some(message) => self.handle_message(message),
                     None => break,
                 },
                 Some(withdrawal) = back.recv() => self.withdrawn(withdrawal),
@@ -75,7 +75,7 @@ impl Driver {
                     alarm_at = Time(0);
                 }
             }
-            self.drain_ready(&mut asks, &mut back);
+            self.drain_ready(&mut messages, &mut back);
         }
         self.connections.close();
         if let Some(done) = self.closing.take() {
@@ -86,15 +86,15 @@ impl Driver {
     /// Takes what else is ready, so that its commands share a write.
     fn drain_ready(
         &mut self,
-        asks: &mut mpsc::Receiver<Ask>,
+        messages: &mut mpsc::Receiver<Message>,
         back: &mut mpsc::UnboundedReceiver<Withdrawal>,
     ) {
         while let Ok(withdrawal) = back.try_recv() {
             self.withdrawn(withdrawal);
         }
         for _ in 0..TURN_LIMIT {
-            match asks.try_recv() {
-                Ok(ask) => self.asked(ask),
+            match messages.try_recv() {
+                Ok(message) => self.handle_message(message),
                 Err(_) => break,
             }
         }

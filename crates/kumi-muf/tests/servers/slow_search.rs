@@ -1,4 +1,4 @@
-//! A search that takes longer than a unit's patience, and goes on.
+//! A search that takes longer than the time in which a unit expects progress, and goes on.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use tokio::net::{UnixListener, UnixStream};
 use crate::support::{Place, Server};
 
 /// How long `units` waits for a search that does not go on.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PROGRESS_TIMEOUT: Duration = Duration::from_secs(5);
 /// SCAN looks at 1,000 keys each time.
 const STEPS: u32 = 12;
 /// How much later a step of a search reaches the server.
@@ -94,7 +94,10 @@ async fn a_long_search_for_units_is_waited_for_while_it_goes_on() {
         let web = web.expect("a connection");
         let began = Instant::now();
         let units = web.units().await.expect("units");
-        assert!(began.elapsed() > PATIENCE, "the search was not slow");
+        assert!(
+            began.elapsed() > PROGRESS_TIMEOUT,
+            "the search was not slow"
+        );
         let names: Vec<&str> = units.iter().map(|it| it.unit.as_str()).collect();
         assert_eq!(names, ["other", "web"]);
     });
@@ -105,7 +108,7 @@ async fn a_long_search_for_units_is_waited_for_while_it_goes_on() {
 async fn a_search_that_stands_still_is_an_error() {
     let server = Server::each().next().expect("a server");
     fill(&server);
-    let path = SlowPath::to(&server, PATIENCE * 4);
+    let path = SlowPath::to(&server, PROGRESS_TIMEOUT * 4);
     let web = Muf::builder(&path.url(), "web").connect().await;
     let listed = web.expect("a connection").units().await;
     let error = listed.expect_err("no list");

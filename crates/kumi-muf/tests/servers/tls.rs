@@ -17,13 +17,13 @@ struct Server {
 }
 
 impl Server {
-    /// `asks` it for certificates of clients too, which have to be the same one.
-    fn start(asks: bool) -> (Self, rcgen::CertifiedKey<rcgen::KeyPair>) {
-        Self::valid_until(4000, asks)
+    /// `is_mutual`: clients have to show a certificate too, the same one.
+    fn start(is_mutual: bool) -> (Self, rcgen::CertifiedKey<rcgen::KeyPair>) {
+        Self::valid_until(4000, is_mutual)
     }
 
     /// Its certificate is valid from 2001 until the first day of a year.
-    fn valid_until(year: i32, asks: bool) -> (Self, rcgen::CertifiedKey<rcgen::KeyPair>) {
+    fn valid_until(year: i32, is_mutual: bool) -> (Self, rcgen::CertifiedKey<rcgen::KeyPair>) {
         let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
         let mut params = rcgen::CertificateParams::new(names).expect("names");
         params.not_before = rcgen::date_time_ymd(2001, 1, 1);
@@ -54,7 +54,7 @@ impl Server {
                     "127.0.0.2",
                 ])
                 .args(["--tls-port", &port.to_string(), "--tls-auth-clients"])
-                .arg(if asks { "yes" } else { "no" })
+                .arg(if is_mutual { "yes" } else { "no" })
                 .arg("--tls-cert-file")
                 .arg(&certificate)
                 .arg("--tls-key-file")
@@ -144,7 +144,7 @@ async fn not_trusted(builder: Builder, expected_address: &str, expected: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_asks_is_shown_our_certificate() {
+async fn a_server_that_requires_a_certificate_is_shown_ours() {
     let (server, made) = Server::start(true);
     let builder =
         || Muf::builder(&server.url(), "web").root_certificates(server.certificate.clone());
