@@ -15,10 +15,10 @@ table_of!(
 );
 
 /// No case waits that long unless it failed.
-const PATIENCE: Duration = Duration::from_secs(30);
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
 async fn an_enqueue_ends_a_wait(f: &Fixture<'_>) {
-    let wait = f.queue.wait(&f.owner, vec!["a".into()], PATIENCE);
+    let wait = f.queue.wait(&f.owner, vec!["a".into()], LONGEST_WAIT);
     let (signals, _) = tokio::join!(wait, f.simple());
     assert_eq!(signals.expect("the suite relies on it"), [Signal::Ready]);
     f.claim().await;
@@ -34,13 +34,13 @@ async fn tasks_left_in_line_wake_the_next_worker(f: &Fixture<'_>) {
         .enqueue(vec![task(), task()])
         .await
         .expect("the queue answers");
-    let wait = f.queue.wait(&f.owner, vec!["a".into()], PATIENCE).await;
+    let wait = f.queue.wait(&f.owner, vec!["a".into()], LONGEST_WAIT).await;
     assert_eq!(wait.expect("the suite relies on it"), [Signal::Ready]);
     f.claim().await;
     let other = f.worker(crate::Owner::random());
     let wait = other
         .queue
-        .wait(&other.owner, vec!["a".into()], PATIENCE)
+        .wait(&other.owner, vec!["a".into()], LONGEST_WAIT)
         .await;
     assert_eq!(wait.expect("the suite relies on it"), [Signal::Ready]);
 }
@@ -56,14 +56,14 @@ async fn a_cancel_reaches_the_owner(f: &Fixture<'_>) {
     }
     let signals = f
         .queue
-        .wait(&f.owner, Vec::new(), PATIENCE)
+        .wait(&f.owner, Vec::new(), LONGEST_WAIT)
         .await
         .expect("the queue answers");
     assert_eq!(signals, ids.map(Signal::Cancel));
 }
 
 async fn a_poke_ends_a_wait_without_a_task(f: &Fixture<'_>) {
-    let wait = f.queue.wait(&f.owner, vec!["a".into()], PATIENCE);
+    let wait = f.queue.wait(&f.owner, vec!["a".into()], LONGEST_WAIT);
     let (signals, poked) = tokio::join!(wait, f.queue.poke(&f.owner));
     poked.expect("the suite relies on it");
     assert_eq!(signals.expect("the suite relies on it"), [Signal::Poke]);
@@ -81,7 +81,7 @@ async fn producers_are_told_of_the_end(f: &Fixture<'_>) {
         f.queue.cancel(ids[2]).await.expect("the queue answers");
     };
     let wait = async |id| {
-        let done = timeout(PATIENCE, f.queue.done(id)).await;
+        let done = timeout(LONGEST_WAIT, f.queue.done(id)).await;
         done.expect("no hang")
             .expect("the suite relies on it")
             .map(|record| record.state)
@@ -115,7 +115,7 @@ async fn subscribers_see_every_move(f: &Fixture<'_>) {
     ];
     let mut before = None;
     for (state, attempts) in expected {
-        let notice = timeout(PATIENCE, events.recv()).await.expect("no hang");
+        let notice = timeout(LONGEST_WAIT, events.recv()).await.expect("no hang");
         let Some(Notice::Moved(event)) = notice else {
             panic!("{notice:?}");
         };

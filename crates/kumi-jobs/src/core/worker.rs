@@ -18,6 +18,8 @@ mod reports;
 #[cfg(test)]
 mod simulation;
 mod slots;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use action::{Action, Call, CallError, Moment, Note, Reply, Rules, Stop, Verdict};
 #[cfg(test)]
@@ -314,13 +316,13 @@ impl WorkerCore {
             self.batch = Some(true);
         }
         if self.slots.free() > 0
-            && let Some(id) = self.slots.waiting.first()
+            && let Some(id) = self.slots.startable()
         {
             if let Some(token) = self.slots.replace(id) {
                 // Its lease ended meanwhile, and the task came back to this worker. The old run's report will be refused.
                 return Some(Action::Stop(id, token, Stop::LeaseLost));
             }
-            let claim = self.slots.waiting.pop()?;
+            let claim = self.slots.waiting.remove(id)?;
             self.starting = Some((claim.id, claim.token, claim.attempt));
             return Some(Action::Start(claim));
         }
@@ -358,8 +360,9 @@ impl WorkerCore {
     }
 
     fn next_turn(&mut self, random: &mut dyn FnMut() -> u64) -> Option<Call> {
-        let asks = self.supply == Supply::MayHaveSome && self.slots.free() > 0 && !self.is_ending();
-        let max = match asks {
+        let claims =
+            self.supply == Supply::MayHaveSome && self.slots.free() > 0 && !self.is_ending();
+        let max = match claims {
             true => self.pace.ask(self.slots.room()),
             false => 0,
         };

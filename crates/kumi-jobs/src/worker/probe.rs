@@ -55,7 +55,7 @@ pub(super) enum Late {
 #[derive(Default)]
 struct Seen {
     events: Vec<Event>,
-    asks: Vec<Ask>,
+    turn_asks: Vec<Ask>,
     /// The most tasks that were Running after a turn, of each type.
     most_held_of: HashMap<Arc<str>, usize>,
     /// Of all types together.
@@ -107,8 +107,8 @@ impl Probe {
         self
     }
 
-    pub(super) fn asks(&self) -> Vec<Ask> {
-        self.seen().asks.clone()
+    pub(super) fn turn_asks(&self) -> Vec<Ask> {
+        self.seen().turn_asks.clone()
     }
 
     async fn execute_late(&self, when: Late) {
@@ -234,7 +234,7 @@ impl Queue for Probe {
         Box::pin(async move {
             let number = self.turns();
             self.note(Event::Sent(ask.max));
-            self.seen().asks.push(ask.clone());
+            self.seen().turn_asks.push(ask.clone());
             if self.late.is_some_and(|(late, _)| late == number) {
                 *self.late_turn.lock().unwrap() = Some((reports, ask));
                 self.note(Event::Replied);

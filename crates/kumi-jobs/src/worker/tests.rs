@@ -529,10 +529,10 @@ async fn each_ask_has_a_nonce_of_its_own() {
     for _ in 0..5 {
         fixture.run("fail twice").await.0.unwrap();
     }
-    let asks = probe.asks();
-    let nonces: HashSet<u64> = asks.iter().map(|ask| ask.nonce).collect();
-    assert!(asks.len() >= 10);
-    assert_eq!(nonces.len(), asks.len());
+    let turns = probe.turn_asks();
+    let nonces: HashSet<u64> = turns.iter().map(|ask| ask.nonce).collect();
+    assert!(turns.len() >= 10);
+    assert_eq!(nonces.len(), turns.len());
 }
 
 #[tokio::test(start_paused = true)]
@@ -553,9 +553,9 @@ async fn each_ask_begins_with_another_type() {
     let other = |_: Other, _: Context<Arc<App>>| std::future::ready(Ok(()));
     let worker = fixture.worker().handle(other);
     worker.run_until(stop).await.unwrap();
-    let asks = probe.asks();
-    assert!(asks.len() >= 5);
-    for pair in asks.windows(2) {
+    let turns = probe.turn_asks();
+    assert!(turns.len() >= 5);
+    for pair in turns.windows(2) {
         let (first, second) = (&pair[0], &pair[1]);
         assert_eq!(first.types.len(), 2);
         assert_ne!(first.types[0].task_type, second.types[0].task_type);

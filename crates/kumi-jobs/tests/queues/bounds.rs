@@ -20,6 +20,7 @@ on_both_servers![
     a_release_of_many_tasks_sorts_a_part_of_them,
     a_line_of_a_million_is_listed_to_its_end,
     a_gap_is_charged_to_none_of_many_workers,
+    leases_are_extended_from_where_the_last_script_stopped,
 ];
 
 /// Calls of a command so far, those of scripts included.
@@ -320,4 +321,64 @@ async fn a_gap_is_charged_to_none_of_many_workers(kind: Kind) {
     turns(20).await;
     let left = running().await;
     assert!(left <= WORKERS as u64 - 20, "{left}");
+}
+
+/// A script extends 500 leases. The key `grace` holds where the next one goes on, and is gone after the last.
+async fn leases_are_extended_from_where_the_last_script_stopped(kind: Kind) {
+    const WORKERS: usize = 1_200;
+    const LEASE_MS: u64 = 60_000;
+    let server = Server::start(kind);
+    let url = server.url();
+    let (_, name) = url.split_once("queue=").expect("a name");
+    let key = |key: &str| format!("kumi:jobs:{{{name}}}:{key}");
+    let clock = Arc::new(AtomicU64::new(1_700_000_000_000));
+    let options = RedisOptions::from_url(&url).expect("a URL");
+    let queue = options.virtual_clock(clock.clone()).connect().await;
+    let queue = queue.expect("a queue");
+    let tasks: Vec<NewTask> = (0..WORKERS)
+        .map(|_| NewTask::new(TaskEnvelope::json("a", "{}")))
+        .collect();
+    enqueue(&queue, &tasks).await;
+    let owners: Vec<Owner> = (0..WORKERS).map(|_| Owner::random()).collect();
+    for owner in &owners {
+        let claims = queue.dequeue_ready(ask(owner, 1)).await.expect("a claim");
+        assert_eq!(claims.len(), 1);
+        clock.fetch_add(1, Ordering::SeqCst);
+    }
+    let reap = async || assert_eq!(queue.reap().await.expect("a reply"), 0);
+    // How many leases end at this moment.
+    let ending_at = |end: u64| {
+        let end = end.to_string();
+        let count = server.cli(&["ZCOUNT", &key("owners"), &end, &end]);
+        count.parse::<usize>().expect("a number")
+    };
+    let pulse = server.cli(&["GET", &key("pulse")]);
+    let now = clock.fetch_add(90_000, Ordering::SeqCst) + 90_000;
+    reap().await;
+    assert_eq!(ending_at(now + LEASE_MS), 500);
+    let grace = server.cli(&["GET", &key("grace")]);
+    let words: Vec<&str> = grace.split(' ').collect();
+    assert_eq!((words[0], words[2]), (&*pulse, "1"), "{grace}");
+    // The lease of the first worker is not extended yet.
+    let gone = Gone::Life(owners[0].clone());
+    let released = queue.release_owner(&gone, Duration::from_secs(2)).await;
+    assert_eq!(released.expect("a reply"), Released::Alive);
+    assert_eq!(ending_at(now + LEASE_MS), 1_000);
+    reap().await;
+    assert_eq!(ending_at(now + LEASE_MS), WORKERS);
+    assert_eq!(server.cli(&["EXISTS", &key("grace")]), "0");
+    assert_eq!(server.cli(&["GET", &key("pulse")]), now.to_string());
+    // What another gap left behind does not count: believed, it would leave all leases out.
+    clock.fetch_add(1_500, Ordering::SeqCst);
+    let other = queue
+        .heartbeat(&Owner::random(), Duration::from_secs(60))
+        .await;
+    assert_eq!(other.expect("a reply"), Lease::Lost);
+    server.cli(&["SET", &key("grace"), "1 1 0"]);
+    clock.fetch_add(90_000, Ordering::SeqCst);
+    for _ in 0..3 {
+        reap().await;
+    }
+    assert_eq!(ending_at(now + 90_000 + LEASE_MS), WORKERS);
+    assert_eq!(server.cli(&["EXISTS", &key("grace")]), "0");
 }

@@ -123,13 +123,10 @@ impl Waiting {
         }
     }
 
-    /// The task of the oldest claim.
-    pub(super) fn first(&self) -> Option<TaskId> {
-        Some(self.claims.front()?.0.id)
-    }
-
-    pub(super) fn pop(&mut self) -> Option<Claim> {
-        Some(self.claims.pop_front()?.0)
+    /// The tasks of the claims and their types, the oldest first.
+    pub(super) fn ids(&self) -> impl Iterator<Item = (TaskId, &str)> + '_ {
+        let claims = self.claims.iter();
+        claims.map(|(claim, _)| (claim.id, &*claim.envelope.task_type))
     }
 
     /// Takes the claim on a task, if it waits.

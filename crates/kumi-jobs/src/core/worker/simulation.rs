@@ -502,12 +502,7 @@ impl World {
         let of_b = running
             .clone()
             .filter(|h| &*h.claim.envelope.task_type == TYPES[1]);
-        // Claims whose reply was lost may come in addition to the limit.
-        let is_calm = self.now > CALM + 2 * LEASE;
-        assert!(
-            !is_calm || of_b.count() <= LIMIT_OF_B,
-            "more of a type than its limit"
-        );
+        assert!(of_b.count() <= LIMIT_OF_B, "more of a type than its limit");
         assert!(
             running.count() <= worker.concurrency,
             "more handlers than slots"

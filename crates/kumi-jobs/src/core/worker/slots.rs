@@ -67,6 +67,23 @@ impl Slots {
         }
     }
 
+    /// The task of the oldest waiting claim whose type is below its limit: a claim whose reply was lost may come in
+    /// addition to those that were asked for within it.
+    pub(super) fn startable(&self) -> Option<TaskId> {
+        if self.limits.is_empty() {
+            return self.waiting.ids().next().map(|(id, _)| id);
+        }
+        let may_start = |(id, task_type): &(TaskId, &str)| match self.limits.get(*task_type) {
+            None => true,
+            // A run of the same task is about to be replaced.
+            Some(limit) => {
+                let running = self.running_of.get(*task_type).copied().unwrap_or(0);
+                running < *limit || self.running.contains_key(id)
+            }
+        };
+        self.waiting.ids().find(may_start).map(|(id, _)| id)
+    }
+
     /// Whether nothing runs.
     pub(super) fn is_idle(&self) -> bool {
         self.running.is_empty()

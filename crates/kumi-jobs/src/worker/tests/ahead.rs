@@ -137,9 +137,9 @@ fn a_pace_grows_with_quick_turns_and_ends_with_a_slow_one() {
         pace.ran(quick);
         (asked, is_ahead)
     };
-    let asks: Vec<(usize, bool)> = (0..7).map(|_| turn(10, 1_000, true)).collect();
+    let turns: Vec<(usize, bool)> = (0..7).map(|_| turn(10, 1_000, true)).collect();
     let expected = [10, 10, 20, 40, BATCH, BATCH, BATCH].map(|asked| (asked, asked > 10));
-    assert_eq!(asks, expected);
+    assert_eq!(turns, expected);
     // A handler that waits, and a queue that runs empty, end it.
     assert_eq!(turn(10, 1_000, false), (BATCH, true));
     assert_eq!(turn(10, 1_000, true), (10, false));
@@ -147,9 +147,9 @@ fn a_pace_grows_with_quick_turns_and_ends_with_a_slow_one() {
     assert_eq!(turn(10, 19, true), (20, false));
     assert_eq!(turn(10, 1_000, true), (10, false));
     // More free slots than a turn may ask for.
-    let asks = [1, 2, 3].map(|_| turn(500, 1_000, true));
+    let turns = [1, 2, 3].map(|_| turn(500, 1_000, true));
     let limit = TURN_LIMIT;
-    assert_eq!(asks, [(limit, false), (limit, true), (limit, true)]);
+    assert_eq!(turns, [(limit, false), (limit, true), (limit, true)]);
 }
 
 #[tokio::test(start_paused = true)]
