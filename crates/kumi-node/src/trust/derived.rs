@@ -94,15 +94,17 @@ impl Trust {
 
     /// Whether this is the operator's key, of either key.
     pub fn is_operator_key(&self, presented: &[u8]) -> bool {
-        let keys = self.each(|derived| &derived.operator_key);
-        // Both are compared, so that the time does not say which it was.
-        keys.iter()
-            .fold(false, |found, key| found | key.is(presented))
+        self.accepts(presented, |derived| &derived.operator_key)
     }
 
-    /// The bearer tokens that open `/metrics`; the first is the one to hand out.
-    pub fn metrics_tokens(&self) -> Vec<Secret> {
-        self.each(|derived| &derived.metrics_token)
+    /// The bearer token that opens `/metrics` on addresses other than loopback.
+    pub fn metrics_token(&self) -> &Secret {
+        &self.first.metrics_token
+    }
+
+    /// Whether this is the token of `/metrics`, of either key.
+    pub fn is_metrics_token(&self, presented: &[u8]) -> bool {
+        self.accepts(presented, |derived| &derived.metrics_token)
     }
 
     /// The id that this node's work carries.
@@ -139,6 +141,14 @@ impl Trust {
         let authorities = self.each(|derived| &derived.authority);
         let certificates = authorities.iter().map(|authority| authority.der().clone());
         verify::client_config(certificates, store)
+    }
+
+    fn accepts(&self, presented: &[u8], field: impl Fn(&Derived) -> &Secret) -> bool {
+        let secrets = self.each(field);
+        // All are compared, so that the time does not say which it was.
+        secrets
+            .iter()
+            .fold(false, |found, secret| found | secret.is(presented))
     }
 
     fn each<T: Clone>(&self, field: impl Fn(&Derived) -> &T) -> Vec<T> {

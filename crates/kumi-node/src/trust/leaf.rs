@@ -71,18 +71,14 @@ impl LeafNames {
         &self.node
     }
 
-    /// The hosts, without repetitions, and the store's name.
+    /// The hosts, and the store's name.
     pub(super) fn alternative_names(&self) -> Result<Vec<SanType>, TrustError> {
         let store = self.store.as_ref().map(StoreId::certificate_name);
-        let mut all = Vec::new();
-        for name in self.hosts.iter().chain(&store) {
-            let name =
-                alternative_name(name).ok_or_else(|| TrustError::Name { name: name.clone() })?;
-            if !all.contains(&name) {
-                all.push(name);
-            }
-        }
-        Ok(all)
+        let all = self.hosts.iter().chain(&store);
+        all.map(|name| {
+            alternative_name(name).ok_or_else(|| TrustError::Name { name: name.clone() })
+        })
+        .collect()
     }
 }
 
