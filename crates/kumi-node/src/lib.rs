@@ -4,4 +4,5 @@
 //! another.
 #![forbid(unsafe_code)]
 
+pub mod http;
 pub mod trust;

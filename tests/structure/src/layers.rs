@@ -157,7 +157,7 @@ const LAYERS: &[Layers] = &[
     },
     Layers {
         package: "kumi-node",
-        layers: &[&["trust"]],
+        layers: &[&["trust"], &["http"]],
         exempt: &[],
         excepted: &[],
     },
