@@ -4,5 +4,6 @@
 //! another.
 #![forbid(unsafe_code)]
 
+pub mod core;
 pub mod http;
 pub mod trust;

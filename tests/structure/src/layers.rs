@@ -157,7 +157,7 @@ const LAYERS: &[Layers] = &[
     },
     Layers {
         package: "kumi-node",
-        layers: &[&["trust"], &["http"]],
+        layers: &[&["trust"], &["core"], &["http"]],
         exempt: &[],
         excepted: &[],
     },

@@ -1,0 +1,3 @@
+//! Decisions of a node, without I/O: events and the time go in, what to do comes out.
+
+pub mod releaser;

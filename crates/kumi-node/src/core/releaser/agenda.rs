@@ -1,0 +1,63 @@
+//! When each release is due: by time for polling, by life and queue for changes.
+
+use kumi_common::NameAndLife;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A life and a queue.
+type Key = (NameAndLife, Arc<str>);
+
+/// The due times of releases, one for each life and queue.
+#[derive(Debug, Default)]
+pub(super) struct Agenda {
+    by_time: BTreeSet<(Instant, Key)>,
+    due: BTreeMap<Key, Instant>,
+}
+
+impl Agenda {
+    /// Sets when a release is due, instead of an earlier setting.
+    pub(super) fn put(&mut self, due: Instant, life: &NameAndLife, queue: &Arc<str>) {
+        self.remove(life, queue);
+        let key = (life.clone(), queue.clone());
+        self.due.insert(key.clone(), due);
+        self.by_time.insert((due, key));
+    }
+
+    pub(super) fn remove(&mut self, life: &NameAndLife, queue: &Arc<str>) {
+        let key = (life.clone(), queue.clone());
+        if let Some(due) = self.due.remove(&key) {
+            self.by_time.remove(&(due, key));
+        }
+    }
+
+    pub(super) fn remove_life(&mut self, life: &NameAndLife) {
+        let first: Key = (life.clone(), Arc::from(""));
+        let of_life = self
+            .due
+            .range(first..)
+            .take_while(|((of, _), _)| of == life);
+        for (_, queue) in of_life.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
+            self.remove(life, &queue);
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.by_time.clear();
+        self.due.clear();
+    }
+
+    pub(super) fn first_due(&self) -> Option<Instant> {
+        self.by_time.first().map(|(due, _)| *due)
+    }
+
+    /// Takes the first release that is due by now.
+    pub(super) fn pop_due(&mut self, now: Instant) -> Option<Key> {
+        if self.first_due()? > now {
+            return None;
+        }
+        let (_, key) = self.by_time.pop_first()?;
+        self.due.remove(&key);
+        Some(key)
+    }
+}
