@@ -1,3 +1,4 @@
 //! Decisions of a node, without I/O: events and the time go in, what to do comes out.
 
 pub mod releaser;
+pub mod store_pin;

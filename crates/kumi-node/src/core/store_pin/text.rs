@@ -1,0 +1,107 @@
+//! A pin as text: the file in the state directory, and what a member announces.
+//!
+//! ```text
+//! file                          announcement
+//!     kumi store pin 1              1 0 a~62f3f95a00000155 8c3d...
+//!     count 0
+//!     by a~62f3f95a00000155
+//!     id 8c3d...
+//! ```
+
+use super::{Pin, StoreId};
+use kumi_common::NameAndLife;
+
+/// The version of both forms. A reader does not take a later one.
+pub const PIN_FORMAT: u32 = 1;
+
+/// The largest file that is read, in bytes.
+const MAX_FILE_BYTES: usize = 4_096;
+
+const HEADING: &str = "kumi store pin ";
+
+/// A text that is no pin.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PinTextError {
+    /// A later version of kumi wrote it.
+    #[error(
+        "format {0} of a store pin is later than this version of kumi knows (up to {PIN_FORMAT})"
+    )]
+    Newer(u32),
+    /// It was damaged, or is another file.
+    #[error("this is no store pin: {0}")]
+    Malformed(&'static str),
+}
+
+impl Pin {
+    /// The file in the state directory.
+    #[must_use]
+    pub fn to_file(&self) -> String {
+        let Self { count, by, id } = self;
+        format!("{HEADING}{PIN_FORMAT}\ncount {count}\nby {by}\nid {id}\n")
+    }
+
+    /// Reads the file in the state directory.
+    ///
+    /// # Errors
+    /// If a later version wrote it, or it is no such file.
+    pub fn from_file(text: &str) -> Result<Self, PinTextError> {
+        if text.len() > MAX_FILE_BYTES {
+            return Err(PinTextError::Malformed("it is too large"));
+        }
+        let mut lines = text.lines();
+        let heading = lines.next().and_then(|line| line.strip_prefix(HEADING));
+        let heading = heading.ok_or(PinTextError::Malformed("its first line is another one"))?;
+        check_format(heading)?;
+        let mut field = |name: &str, missing: &'static str| {
+            let line = lines.next().and_then(|line| line.strip_prefix(name));
+            line.and_then(|line| line.strip_prefix(' '))
+                .ok_or(PinTextError::Malformed(missing))
+        };
+        let count = field("count", "no count in its second line")?;
+        let by = field("by", "no node in its third line")?;
+        let id = field("id", "no id in its fourth line")?;
+        pin(count, by, id)
+    }
+
+    /// What a member announces.
+    #[must_use]
+    pub fn to_announcement(&self) -> String {
+        let Self { count, by, id } = self;
+        format!("{PIN_FORMAT} {count} {by} {id}")
+    }
+
+    /// Reads what a member announces.
+    ///
+    /// # Errors
+    /// If a later version wrote it, or it is no pin. The caller leaves such a member out.
+    pub fn from_announcement(text: &str) -> Result<Self, PinTextError> {
+        let mut words = text.splitn(4, ' ');
+        let mut word = || {
+            words
+                .next()
+                .ok_or(PinTextError::Malformed("it has too few words"))
+        };
+        check_format(word()?)?;
+        let (count, by) = (word()?, word()?);
+        pin(count, by, word()?)
+    }
+}
+
+fn check_format(text: &str) -> Result<(), PinTextError> {
+    match text.parse() {
+        Ok(PIN_FORMAT) => Ok(()),
+        Ok(newer) if newer > PIN_FORMAT => Err(PinTextError::Newer(newer)),
+        _ => Err(PinTextError::Malformed("its format is no number from 1 on")),
+    }
+}
+
+fn pin(count: &str, by: &str, id: &str) -> Result<Pin, PinTextError> {
+    let count = count.parse::<u64>();
+    let by = by.parse::<NameAndLife>();
+    let id = id.parse::<StoreId>();
+    Ok(Pin {
+        count: count.map_err(|_| PinTextError::Malformed("its count is no number"))?,
+        by: by.map_err(|_| PinTextError::Malformed("its node is no name~life"))?,
+        id: id.map_err(|_| PinTextError::Malformed("its id is none of a store"))?,
+    })
+}
