@@ -1,4 +1,5 @@
 //! Decisions of a node, without I/O: events and the time go in, what to do comes out.
 
+pub mod place;
 pub mod releaser;
 pub mod store_pin;
