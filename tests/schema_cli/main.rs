@@ -282,7 +282,7 @@ fn gen_writes_both_languages_and_check_compares() {
     desk.kumi(&words).code(0);
     std::fs::write(desk.path("chat.rs"), rust.replacen("pub fn", "fn", 1)).expect("it is ours");
     desk.kumi(&words).code(4);
-    assert!(rust.contains("::kumi_unison::"), "{rust}");
+    assert!(rust.contains("use ::kumi_unison as unison;"), "{rust}");
     let other = desk
         .kumi(&[
             "gen",
@@ -295,7 +295,7 @@ fn gen_writes_both_languages_and_check_compares() {
         .code(0)
         .out();
     assert!(
-        other.contains("crate::net::") && !other.contains("kumi_unison::"),
+        other.contains("use crate::net as unison;") && !other.contains("kumi_unison"),
         "{other}"
     );
     desk.kumi(&["gen", "chat.kdl", "-l", "rust", "--runtime", "not a path"])
@@ -319,6 +319,22 @@ fn gen_writes_both_languages_and_check_compares() {
         ended.err()
     );
     assert_eq!(desk.read("chat.ts"), "old");
+    // What the module imports is written beside it, and compared too.
+    assert!(typescript.contains("from \"./kumi-unison.js\";"));
+    assert!(
+        desk.read("kumi-unison.ts")
+            .contains("export class EventStream")
+    );
+    desk.kumi(&["gen", "chat.kdl", "-l", "ts", "--out", "."])
+        .code(0);
+    std::fs::write(desk.path("kumi-unison.ts"), "old").expect("it is ours");
+    let ended = desk.kumi(&["gen", "chat.kdl", "-l", "ts", "--out", ".", "--check"]);
+    assert!(
+        ended.code(4).err().contains("kumi-unison.ts is not what"),
+        "the runtime has changed"
+    );
+    let ended = desk.kumi(&["gen", "chat.kdl", "-l", "ts", "--out", "kumi-unison.ts"]);
+    assert!(ended.code(2).err().contains("generated modules import"));
     desk.kumi(&["gen", "chat.kdl", "-l", "cobol"]).code(2);
     // A folder by its last character.
     let folder = ["gen", "chat.kdl", "-l", "ts", "--out", "web/src/"];

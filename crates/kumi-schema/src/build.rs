@@ -137,7 +137,7 @@ mod tests {
         let config = Config::new().out_dir(folder.path()).runtime("crate::rt");
         config.compile(&schema).unwrap();
         let text = std::fs::read_to_string(folder.path().join("chat.rs")).unwrap();
-        assert!(text.contains("pub struct PChannels") && text.contains("crate::rt::UnisonChannel"));
+        assert!(text.contains("pub struct PChannels") && text.contains("use crate::rt as unison;"));
     }
 
     #[test]

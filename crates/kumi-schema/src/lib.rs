@@ -40,6 +40,7 @@ mod doc;
 mod format;
 mod hash;
 pub mod limits;
+mod lines;
 mod loader;
 mod model;
 mod names;
@@ -60,6 +61,7 @@ pub use model::{
     Message, Overflow, Protocol, Request, Schema, Side, Type, Typedef, Union, Variant, Version,
 };
 pub use rust::{RustError, RustOptions, is_same_rust};
+pub use typescript::{TYPESCRIPT_RUNTIME, TYPESCRIPT_RUNTIME_FILE};
 
 use std::path::Path;
 

@@ -4,6 +4,7 @@
 //! difference to them.
 
 use crate::model::{Constraints, Literal, Protocol, Type};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// A type with all typedefs followed.
@@ -79,15 +80,6 @@ impl Shape {
         }
     }
 
-    /// Whether any value of the kind will do.
-    pub(crate) fn is_unconstrained(&self) -> bool {
-        self.min.is_none()
-            && self.max.is_none()
-            && self.min_length.is_none()
-            && self.max_length.is_none()
-            && self.patterns.is_empty()
-    }
-
     /// The message, enum or union in it, behind arrays and maps.
     pub(crate) fn named(&self) -> Option<&str> {
         match &self.kind {
@@ -95,6 +87,46 @@ impl Shape {
             Kind::Message(name) | Kind::Enum(name) | Kind::Union(name) => Some(name),
             _ => None,
         }
+    }
+}
+
+/// The patterns of all fields and variants, each once, with a name for each. No name of a schema becomes such a one: types
+/// are in Pascal case.
+#[derive(Default)]
+pub(crate) struct Patterns(BTreeSet<String>);
+
+impl Patterns {
+    pub(crate) fn of(protocol: &Protocol) -> Self {
+        let mut all = BTreeSet::new();
+        for (ty, constraints, _) in protocol.members() {
+            let mut shape = &Shape::of(protocol, ty, constraints);
+            loop {
+                all.extend(shape.patterns.iter().cloned());
+                match &shape.kind {
+                    Kind::Array(item) | Kind::Map(item) => shape = item,
+                    _ => break,
+                }
+            }
+        }
+        Self(all)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Names and patterns.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (String, &str)> {
+        self.0
+            .iter()
+            .enumerate()
+            .map(|(index, pattern)| (format!("PATTERN_{index}"), &**pattern))
+    }
+
+    /// The name of a pattern that is one of these.
+    pub(crate) fn name(&self, pattern: &str) -> String {
+        let before = self.0.iter().take_while(|other| **other != *pattern);
+        format!("PATTERN_{}", before.count())
     }
 }
 

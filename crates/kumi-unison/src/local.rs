@@ -41,3 +41,59 @@ pub struct ServiceChannel<X, E> {
     /// The events: a [`SendChannel`], [`ReceiveChannel`] or [`BidirectionalChannel`].
     pub events: E,
 }
+
+/// One half of a channel, with the type of the other one.
+pub trait Half: Sized {
+    /// The other half.
+    type Other;
+
+    /// Both halves, this one first, with queues of `capacity` messages.
+    fn pair(capacity: usize) -> (Self, Self::Other);
+}
+
+macro_rules! halves {
+    ($($half:ident<$a:ident, $b:ident> => $other:ty;)*) => {$(
+        impl<$a, $b> Half for $half<$a, $b> {
+            type Other = $other;
+
+            fn pair(capacity: usize) -> (Self, $other) {
+                $half::pair(capacity)
+            }
+        }
+    )*};
+    ($($half:ident<$a:ident> => $other:ty;)*) => {$(
+        impl<$a> Half for $half<$a> {
+            type Other = $other;
+
+            fn pair(capacity: usize) -> (Self, $other) {
+                $half::pair(capacity)
+            }
+        }
+    )*};
+}
+
+halves! {
+    RequestChannel<Q, A> => RespondChannel<Q, A>;
+    RespondChannel<Q, A> => RequestChannel<Q, A>;
+    PeerChannel<Q, A> => PeerChannel<Q, A>;
+    BidirectionalChannel<Out, In> => BidirectionalChannel<In, Out>;
+}
+
+halves! {
+    SendChannel<T> => ReceiveChannel<T>;
+    ReceiveChannel<T> => SendChannel<T>;
+}
+
+impl<X: Half, E: Half> Half for ServiceChannel<X, E> {
+    type Other = ServiceChannel<X::Other, E::Other>;
+
+    fn pair(capacity: usize) -> (Self, Self::Other) {
+        let (requests, other_requests) = X::pair(capacity);
+        let (events, other_events) = E::pair(capacity);
+        let other = ServiceChannel {
+            requests: other_requests,
+            events: other_events,
+        };
+        (Self { requests, events }, other)
+    }
+}

@@ -2,64 +2,36 @@
 
 use super::{Writer, property, text};
 use crate::model::{Enum, Field, Literal, Message, Protocol, Type, Union};
-use crate::names::{pascal_case, shouting_case, type_identifier};
+use crate::names::{shouting_case, type_identifier};
 
 pub(super) fn write(out: &mut Writer, protocol: &Protocol) {
-    if uses_json(protocol) {
-        let name = json_name(protocol);
+    if !protocol.typedefs.is_empty() {
         out.blank();
-        out.doc(Some("Any JSON value."));
-        out.line(&format!("export type {name} ="));
-        out.raw("  | null");
-        out.raw("  | boolean");
-        out.raw("  | number");
-        out.raw("  | string");
-        out.raw(&format!("  | {name}[]"));
-        out.raw(&format!("  | {{ [key: string]: {name} }};"));
     }
     for typedef in &protocol.typedefs {
-        out.blank();
         out.doc(typedef.description.as_deref());
         let name = type_identifier(&typedef.name);
-        out.line(&format!(
-            "export type {name} = {};",
-            type_text(protocol, &typedef.ty)
-        ));
+        out.line(&format!("export type {name} = {};", type_text(&typedef.ty)));
     }
     for declared in &protocol.enums {
         write_enum(out, declared);
     }
     for union in &protocol.unions {
-        write_union(out, protocol, union);
+        write_union(out, union);
     }
     for message in &protocol.messages {
-        write_message(out, protocol, message);
+        write_message(out, message);
     }
 }
 
-/// The name of the type of JSON values.
-pub(super) fn json_name(protocol: &Protocol) -> String {
-    format!("{}Json", pascal_case(&protocol.name))
-}
-
-fn uses_json(protocol: &Protocol) -> bool {
-    let holds = |ty: &Type| match ty {
-        Type::Json => true,
-        Type::Array(item) | Type::Map(item) => **item == Type::Json,
-        _ => false,
-    };
-    protocol.members().any(|(ty, _, _)| holds(ty))
-        || protocol.typedefs.iter().any(|typedef| holds(&typedef.ty))
-}
-
-pub(super) fn type_text(protocol: &Protocol, ty: &Type) -> String {
+fn type_text(ty: &Type) -> String {
     match ty {
         Type::String | Type::Bytes => "string".into(),
         Type::Int | Type::Float | Type::Timestamp => "number".into(),
         Type::Bool => "boolean".into(),
-        Type::Json => json_name(protocol),
-        Type::Array(item) => format!("{}[]", type_text(protocol, item)),
-        Type::Map(item) => format!("{{ [key: string]: {} }}", type_text(protocol, item)),
+        Type::Json => "unison.Json".into(),
+        Type::Array(item) => format!("{}[]", type_text(item)),
+        Type::Map(item) => format!("{{ [key: string]: {} }}", type_text(item)),
         Type::Named(name) => type_identifier(name),
     }
 }
@@ -90,8 +62,6 @@ fn write_enum(out: &mut Writer, declared: &Enum) {
         values.push("(string & {})".into());
     }
     out.line(&format!("export type {name} = {};", values.join(" | ")));
-    out.blank();
-    out.doc(Some(&format!("The listed values of {name}.")));
     let listed: Vec<String> = declared
         .values
         .iter()
@@ -104,7 +74,7 @@ fn write_enum(out: &mut Writer, declared: &Enum) {
     ));
 }
 
-fn write_union(out: &mut Writer, protocol: &Protocol, union: &Union) {
+fn write_union(out: &mut Writer, union: &Union) {
     let name = type_identifier(&union.name);
     let mut lines: Vec<String> = union.description.iter().cloned().collect();
     lines.extend(union.variants.iter().filter_map(|variant| {
@@ -126,12 +96,12 @@ fn write_union(out: &mut Writer, protocol: &Protocol, union: &Union) {
         out.raw(&format!(
             "  | {{ type: {}; value: {} }}{end}",
             text(&variant.name),
-            type_text(protocol, &variant.ty)
+            type_text(&variant.ty)
         ));
     }
 }
 
-fn write_message(out: &mut Writer, protocol: &Protocol, message: &Message) {
+fn write_message(out: &mut Writer, message: &Message) {
     let name = type_identifier(&message.name);
     out.blank();
     out.doc(message.description.as_deref());
@@ -146,7 +116,7 @@ fn write_message(out: &mut Writer, protocol: &Protocol, message: &Message) {
         out.line(&format!(
             "{}{mark}: {};",
             property(&field.name),
-            type_text(protocol, &field.ty)
+            type_text(&field.ty)
         ));
     }
     out.line("}");

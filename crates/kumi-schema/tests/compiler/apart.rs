@@ -2,9 +2,10 @@
 //! either language is refused by the checks; what they let through is looked at here as the compilers would.
 
 use kumi_schema::{RustOptions, Schema};
+use proc_macro2::{TokenStream, TokenTree};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
-use syn::{ImplItem, Item, TraitItem};
+use syn::{ImplItem, Item};
 
 /// What generated names are put together from. Two or three of these in a row meet each other often.
 const PARTS: &[&str] = &[
@@ -57,7 +58,7 @@ const PARTS: &[&str] = &[
     "build",
 ];
 
-fn name() -> impl Strategy<Value = String> {
+fn any_name() -> impl Strategy<Value = String> {
     prop::collection::vec(prop::sample::select(PARTS), 1..4).prop_map(|parts| parts.join("_"))
 }
 
@@ -68,11 +69,11 @@ fn side() -> impl Strategy<Value = &'static str> {
 /// Channels of requests and events from any side, around a few types.
 fn schemas() -> impl Strategy<Value = String> {
     let event =
-        (name(), side()).prop_map(|(name, side)| format!("event \"{name}\" from=\"{side}\"\n"));
+        (any_name(), side()).prop_map(|(name, side)| format!("event \"{name}\" from=\"{side}\"\n"));
     let request =
-        name().prop_map(|name| format!("request \"{name}\" {{ field \"n\" type=\"int\" }}\n"));
+        any_name().prop_map(|name| format!("request \"{name}\" {{ field \"n\" type=\"int\" }}\n"));
     let channel = (
-        name(),
+        any_name(),
         side(),
         prop::collection::vec(event, 1..4),
         prop::collection::vec(request, 0..3),
@@ -84,7 +85,14 @@ fn schemas() -> impl Strategy<Value = String> {
             requests.concat()
         )
     });
-    let types = (name(), name(), name(), name(), name(), name());
+    let types = (
+        any_name(),
+        any_name(),
+        any_name(),
+        any_name(),
+        any_name(),
+        any_name(),
+    );
     (types, prop::collection::vec(channel, 1..4)).prop_map(|((protocol, message, declared, union, a, b), channels)| {
         format!(
             "protocol \"{protocol}\" version=\"1.0.0\" {{\n\
@@ -114,63 +122,163 @@ impl Scopes {
 
 fn rust_scopes(code: &str) -> Scopes {
     let mut scopes = Scopes::default();
-    for item in syn::parse_file(code).expect("it is Rust").items {
+    let file = syn::parse_file(code).expect("it is Rust");
+    let module = file.items.into_iter().find_map(|item| match item {
+        Item::Mod(module) => module.content,
+        _ => None,
+    });
+    for item in module.expect("a module").1 {
         match item {
             Item::Const(item) => scopes.add("values", item.ident),
+            Item::Static(item) => scopes.add("values", item.ident),
             Item::Fn(item) => scopes.add("values", item.sig.ident),
             Item::Type(item) => scopes.add("types", item.ident),
-            Item::Struct(item) => {
-                // The field of a handle has no name.
-                for name in item.fields.iter().filter_map(|field| field.ident.clone()) {
-                    scopes.add(format!("struct {}", item.ident), name);
-                }
-                scopes.add("types", item.ident);
-            }
-            Item::Enum(item) => {
-                for variant in &item.variants {
-                    scopes.add(format!("enum {}", item.ident), &variant.ident);
-                }
-                scopes.add("types", item.ident);
-            }
-            Item::Trait(item) => {
-                for method in &item.items {
-                    if let TraitItem::Fn(method) = method {
-                        scopes.add(format!("trait {}", item.ident), &method.sig.ident);
-                    }
-                }
-                scopes.add("types", item.ident);
-            }
-            Item::Impl(item) if item.trait_.is_none() => {
+            Item::Use(_) => {}
+            Item::Impl(item) => {
                 let syn::Type::Path(own) = *item.self_ty else {
                     panic!("an impl of something else");
                 };
                 let own = own.path.get_ident().expect("a plain name").clone();
                 for method in item.items {
-                    match method {
-                        ImplItem::Fn(method) => scopes.add(format!("impl {own}"), method.sig.ident),
-                        ImplItem::Const(constant) => {
-                            scopes.add(format!("impl {own}"), constant.ident)
-                        }
-                        _ => {}
+                    if let ImplItem::Fn(method) = method {
+                        scopes.add(format!("impl {own}"), method.sig.ident);
                     }
                 }
             }
-            Item::Macro(item)
-                if item
-                    .mac
-                    .path
-                    .segments
-                    .last()
-                    .is_some_and(|last| last.ident == "typed_handle") =>
-            {
-                for method in ["from_channel", "raw_channel", "with_binary", "with_options"] {
-                    scopes.add(format!("impl {}", item.mac.tokens), method);
-                }
+            Item::Macro(item) => {
+                let name = item.mac.path.segments.last().expect("a path").ident.clone();
+                scopes.table(&name.to_string(), &words(item.mac.tokens));
             }
-            _ => {}
+            _ => panic!("an item of another kind"),
         }
     }
     scopes
+}
+
+/// A token of a table: a word, a mark, or what stands in brackets.
+#[derive(Clone, PartialEq)]
+enum Word {
+    Name(String),
+    Mark(char),
+    Group(Vec<Word>),
+}
+
+/// The tokens of a table without their attributes.
+fn words(tokens: TokenStream) -> Vec<Word> {
+    let mut words: Vec<Word> = Vec::new();
+    for token in tokens {
+        match token {
+            TokenTree::Ident(name) => words.push(Word::Name(name.to_string())),
+            TokenTree::Group(_) if words.last() == Some(&Word::Mark('#')) => drop(words.pop()),
+            TokenTree::Group(group) => words.push(Word::Group(self::words(group.stream()))),
+            TokenTree::Punct(mark) => words.push(Word::Mark(mark.as_char())),
+            TokenTree::Literal(_) => {}
+        }
+    }
+    words
+}
+
+fn name(word: &Word) -> Option<&str> {
+    match word {
+        Word::Name(name) => Some(name),
+        _ => None,
+    }
+}
+
+impl Scopes {
+    /// The names that a macro of the runtime declares.
+    fn table(&mut self, table: &str, words: &[Word]) {
+        match table {
+            "typed_messages" | "typed_enums" | "typed_unions" | "typed_sums" => {
+                for item in words.chunks(4) {
+                    let [_, Word::Name(kind), Word::Name(own), Word::Group(body)] = item else {
+                        panic!("an item of {table}");
+                    };
+                    self.add("types", own);
+                    if kind == "struct" {
+                        // A field is between `pub` and its colon.
+                        for field in body.windows(2).filter(|two| name(&two[0]) == Some("pub")) {
+                            self.add(format!("struct {own}"), name(&field[1]).expect("a field"));
+                        }
+                        self.add(format!("impl {own}"), "validate");
+                    } else {
+                        for variant in body.split(|word| *word == Word::Mark(',')) {
+                            if let Some(variant) = variant.iter().find_map(name) {
+                                self.add(format!("enum {own}"), variant);
+                            }
+                        }
+                    }
+                }
+            }
+            "typed_connection" => {
+                let mut lines = words.split(|word| *word == Word::Mark(';'));
+                let types: Vec<&str> = lines.next().expect("types")[2..]
+                    .iter()
+                    .filter_map(name)
+                    .collect();
+                types.iter().for_each(|own| self.add("types", own));
+                for channel in lines.filter_map(|line| line.first().and_then(name)) {
+                    self.add(format!("impl {}", types[0]), channel);
+                    for own in [types[0], types[3], types[4]] {
+                        self.add(format!("struct {own}"), channel);
+                    }
+                }
+            }
+            "typed_handle" | "typed_service" | "typed_client_service" => self.channel(table, words),
+            _ => panic!("a table {table}"),
+        }
+    }
+
+    fn channel(&mut self, table: &str, words: &[Word]) {
+        let own = name(&words[2]).expect("a handle or a trait").to_owned();
+        self.add("types", &own);
+        let is_handle = table == "typed_handle";
+        let scope = format!("{} {own}", if is_handle { "impl" } else { "trait" });
+        if is_handle {
+            for method in [
+                "from_channel",
+                "raw_channel",
+                "with_binary",
+                "with_options",
+                "serve_requests",
+            ] {
+                self.add(&scope, method);
+            }
+        } else if table == "typed_service" {
+            self.add(&scope, "channel_opened");
+            self.add(&scope, "channel_closed");
+            let register = words.split(|word| *word == Word::Mark(';')).nth(1);
+            let register = register.expect("functions").iter().filter_map(name);
+            register
+                .skip(2)
+                .take(2)
+                .for_each(|function| self.add("values", function));
+        }
+        let mut head = Vec::new();
+        for word in words {
+            let Word::Group(lines) = word else {
+                head.extend(name(word));
+                continue;
+            };
+            let streams = (head.iter().rev().nth(1) == Some(&"streams"))
+                .then(|| head.last().expect("its name").to_string());
+            if let Some(streams) = &streams {
+                self.add("types", streams);
+                self.add(&scope, "event_streams");
+            }
+            for line in lines.split(|word| *word == Word::Mark(';')) {
+                let names: Vec<&str> = line.iter().filter_map(name).collect();
+                match (&streams, &*names) {
+                    (_, []) => {}
+                    (Some(streams), names) => {
+                        self.add(format!("struct {streams}"), names[0]);
+                        self.add(&scope, names[names.len() - 1]);
+                    }
+                    (None, names) => self.add(&scope, names[0]),
+                }
+            }
+        }
+    }
 }
 
 /// Reads lines, because what the generator writes has one declaration on each.
@@ -186,6 +294,17 @@ fn typescript_scopes(code: &str) -> Scopes {
         let bare = text.strip_prefix("export ").unwrap_or(text);
         if text.is_empty() {
             continue;
+        }
+        if let (2, Some((_, name))) = (depth, text.split_once(" as "))
+            && class.is_none()
+        {
+            // A name of the runtime's, under the protocol's own.
+            if let Some(name) = name.strip_suffix(',') {
+                scopes.add("types", name);
+                if !text.starts_with("type ") {
+                    scopes.add("values", name);
+                }
+            }
         }
         if depth == 0 {
             class = None;
@@ -262,6 +381,9 @@ fn scopes_of_both_languages_are_found() {
         ("trait MainService", "echo"),
         ("struct Scalars", "broken"),
         ("enum MainRequest", "Echo"),
+        ("struct MainEventStreams", "posted"),
+        ("struct EverythingServerConnection", "main"),
+        ("values", "register_main_with"),
     ] {
         assert!(has(&rust, scope, name), "{scope} {name}");
     }
@@ -272,6 +394,8 @@ fn scopes_of_both_languages_are_found() {
         ("class MainChannel", "echo"),
         ("class MainChannel", "postedEvents"),
         ("class EverythingClient", "userService"),
+        ("types", "EverythingTransport"),
+        ("values", "EverythingInvalidMessage"),
         ("statics of EverythingClient", "connect"),
     ] {
         assert!(has(&typescript, scope, name), "{scope} {name}");

@@ -112,7 +112,7 @@ fn a_channel_says_what_is_compressed_and_what_happens_to_unread_events() {
         assert!(code.contains("ChannelSpec::new(\"c\").options(c_options())"));
         let off = usize::from(compression == Compression::Off);
         assert_eq!(code.matches(".compression(false)").count(), off);
-        let policy = format!(".event_policy(::kumi_unison::EventPolicy::{policy})");
+        let policy = format!(".event_policy(unison::EventPolicy::{policy})");
         assert_eq!(code.matches(&policy).count(), 1, "{code}");
     };
     let (auto, off) = (Compression::Auto, Compression::Off);

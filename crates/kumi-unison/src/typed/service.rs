@@ -1,7 +1,7 @@
 //! The answering side by type: one request in, one answer out, and events as they come.
 
 use super::channel::read;
-use super::{Message, decode, encode};
+use super::{Message, TypedChannel, decode, encode};
 use crate::driver::channel::context::ConnectionContext;
 use crate::driver::channel::{IncomingRequest, UnisonChannel};
 use crate::driver::registry::{ChannelRegistry, ChannelSpec};
@@ -54,43 +54,66 @@ impl<P: fmt::Debug> fmt::Debug for Call<P> {
     }
 }
 
-/// A server's side of a channel. Generated code implements it around an implementation of a schema's service, and
-/// [`register`]s it.
-pub trait TypedService: Send + Sync + 'static {
-    /// The handle on one client that has the channel open.
-    type Peer: From<UnisonChannel> + Send + Sync;
+/// The handle on one client that has a channel open, served by an `S`. [`typed_service!`](crate::typed_service) implements
+/// it, and [`register`] takes it.
+pub trait ServedBy<S: Send + Sync + 'static>: From<UnisonChannel> + Send + Sync + 'static {
+    /// Whether clients send requests. Without, [`respond`](Self::respond) is not called.
+    const RESPONDS: bool = false;
 
-    /// Whether clients send requests. Without, [`answer`](Self::answer) is not called.
-    const ANSWERS: bool = false;
-
-    /// Answers a request, which [`answer`] reads. Requests of one client run at the same time.
-    fn answer(
-        &self,
+    /// Responds to a request, which [`answer`] reads. Requests of one client run at the same time.
+    fn respond(
+        service: &S,
         request: IncomingRequest,
     ) -> impl Future<Output = Result<Payload, RemoteError>> + Send {
+        let _ = service;
         let error = RemoteError::method_not_found(request.method());
         async { Err(error) }
     }
 
     /// Handles an event, which [`event_named`] reads. Events of one client come one after the other.
     fn event(
-        &self,
-        peer: &Self::Peer,
+        service: &S,
+        peer: &Self,
         message: ProtocolMessage,
     ) -> impl Future<Output = ()> + Send {
-        let _ = (peer, message);
+        let _ = (service, peer, message);
         async {}
     }
 
     /// A client has opened the channel. The future is dropped when the channel ends.
-    fn opened(&self, peer: Self::Peer) -> impl Future<Output = ()> + Send;
+    fn opened(service: &S, peer: Self) -> impl Future<Output = ()> + Send;
 
     /// The channel of a client has ended.
-    fn closed(&self, peer: &Self::Peer) -> impl Future<Output = ()> + Send;
+    fn closed(service: &S, peer: &Self) -> impl Future<Output = ()> + Send;
 }
 
-/// Offers a channel at a server, served by `service` for all clients.
-pub fn register<S: TypedService>(
+/// A client's handle whose requests from the server an `S` responds to.
+/// [`typed_client_service!`](crate::typed_client_service) implements it, and [`TypedChannel::serve_requests`] takes it.
+pub trait RespondsBy<S: Send + Sync + 'static>: From<UnisonChannel> + 'static {
+    /// Responds to a request, which [`answer`] reads.
+    fn respond(
+        service: &S,
+        request: IncomingRequest,
+    ) -> impl Future<Output = Result<Payload, RemoteError>> + Send;
+}
+
+impl<H> TypedChannel<H> {
+    /// Responds to the server's requests, from now on and as long as the channel lives.
+    pub fn serve_requests<S: Send + Sync + 'static>(&self, implementation: S)
+    where
+        H: RespondsBy<S>,
+    {
+        let service = Arc::new(implementation);
+        self.raw_channel()
+            .set_service(move |request: IncomingRequest| {
+                let service = Arc::clone(&service);
+                async move { H::respond(&service, request).await }
+            });
+    }
+}
+
+/// Registers a channel at a server, whose clients are served by `service`.
+pub fn register<P: ServedBy<S>, S: Send + Sync + 'static>(
     server: &impl AsRef<ChannelRegistry>,
     spec: ChannelSpec,
     service: S,
@@ -99,40 +122,40 @@ pub fn register<S: TypedService>(
     server.as_ref().register_channel_with(
         spec,
         move |_: Arc<ConnectionContext>, channel: UnisonChannel| {
-            serve(Arc::clone(&service), channel)
+            serve::<P, S>(Arc::clone(&service), channel)
         },
     );
 }
 
 /// Serves one client until its channel ends.
-async fn serve<S: TypedService>(
+async fn serve<P: ServedBy<S>, S: Send + Sync + 'static>(
     service: Arc<S>,
     channel: UnisonChannel,
 ) -> Result<(), NetworkError> {
-    let peer = S::Peer::from(channel.clone());
-    if S::ANSWERS {
+    let peer = P::from(channel.clone());
+    if P::RESPONDS {
         let service = Arc::clone(&service);
         channel.set_service(move |request: IncomingRequest| {
             let service = Arc::clone(&service);
-            async move { service.answer(request).await }
+            async move { P::respond(&service, request).await }
         });
     }
     // A stream that carries a single large call is no client that came or went.
     let is_client = !channel.is_own_stream();
     let events = async {
         while let Some(message) = next_event(&channel).await? {
-            service.event(&peer, message).await;
+            P::event(&service, &peer, message).await;
         }
         Ok(())
     };
     let opened = async {
         if is_client {
-            service.opened(S::Peer::from(channel.clone())).await;
+            P::opened(&service, P::from(channel.clone())).await;
         }
     };
     let outcome = run_beside(events, opened).await;
     if is_client {
-        service.closed(&peer).await;
+        P::closed(&service, &peer).await;
     }
     outcome
 }

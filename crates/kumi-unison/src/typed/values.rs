@@ -1,5 +1,6 @@
 //! The types of a schema that Rust has no plain type for.
 
+use crate::validation::{Checked, Valid};
 use rkyv::rancor::{Fallible, Source};
 use rkyv::ser::Writer;
 use rkyv::string::{ArchivedString, StringResolver};
@@ -97,6 +98,18 @@ impl Deref for Json {
 impl DerefMut for Json {
     fn deref_mut(&mut self) -> &mut Value {
         &mut self.0
+    }
+}
+
+impl Valid for Timestamp {
+    fn valid(&self) -> Checked {
+        Ok(())
+    }
+}
+
+impl Valid for Json {
+    fn valid(&self) -> Checked {
+        Ok(())
     }
 }
 

@@ -8,7 +8,9 @@ mod options;
 
 pub(crate) use failure::EXIT_CODES;
 use failure::Failure;
-use kumi_schema::{Difference, RustError, RustOptions, Schema};
+use kumi_schema::{
+    Difference, RustError, RustOptions, Schema, TYPESCRIPT_RUNTIME, TYPESCRIPT_RUNTIME_FILE,
+};
 pub(crate) use options::SchemaOptions;
 use options::{GenOptions, Language, SchemaTask};
 use std::fs;
@@ -98,25 +100,39 @@ fn generate(options: &GenOptions) -> Result<(), Failure> {
     } else {
         out.clone()
     };
-    if options.check {
-        let current = fs::read_to_string(&out).unwrap_or_default();
+    let mut files = vec![(out, text)];
+    if let Language::Typescript = options.lang {
+        // What generated modules import stands beside them.
+        let runtime = files[0].0.with_file_name(TYPESCRIPT_RUNTIME_FILE);
+        if runtime == files[0].0 {
+            let text =
+                format!("{TYPESCRIPT_RUNTIME_FILE} is the module that generated modules import");
+            return Err(Failure::Usage(text));
+        }
+        files.push((runtime, TYPESCRIPT_RUNTIME.into()));
+    }
+    for (path, text) in &files {
+        if !options.check {
+            write(path, text)?;
+            continue;
+        }
+        let current = fs::read_to_string(path).unwrap_or_default();
         let is_same = match options.lang {
             // A formatter may have been over it.
-            Language::Rust => kumi_schema::is_same_rust(&current, &text),
-            Language::Typescript => current == text,
+            Language::Rust => kumi_schema::is_same_rust(&current, text),
+            Language::Typescript => current == *text,
         };
-        if is_same {
-            return Ok(());
+        if !is_same {
+            let _ = writeln!(
+                io::stderr(),
+                "kumi: {} is not what {} gives",
+                path.display(),
+                options.file.display()
+            );
+            return Err(Failure::WouldChange);
         }
-        let _ = writeln!(
-            io::stderr(),
-            "kumi: {} is not what {} gives",
-            out.display(),
-            options.file.display()
-        );
-        return Err(Failure::WouldChange);
     }
-    write(&out, &text)
+    Ok(())
 }
 
 fn format(files: &[PathBuf], check: bool) -> Result<(), Failure> {

@@ -28,8 +28,8 @@ pub(super) enum SchemaTask {
     },
     /// Write Rust or TypeScript from a schema
     ///
-    /// Rust code names the runtime's crate only, and is meant for 'include!' or a file of its own. TypeScript is one
-    /// module without imports.
+    /// Rust code names the runtime's crate only, and is meant for 'include!' or a file of its own. A TypeScript module
+    /// imports one other, kumi-unison.ts, which --out writes beside it.
     #[command(after_long_help = format!("{GEN_EXAMPLES}\n\n{EXIT_CODES}"))]
     Gen(GenOptions),
     /// Write schemas the one canonical way
