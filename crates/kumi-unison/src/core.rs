@@ -9,9 +9,9 @@
 //! 4. `handle_timeout` no later than `next_deadline`;
 //! 5. after each of them, carry out `Effects` once the lock is released.
 //!
-//! Every call ends exactly once: it lives in `calls` until its future took the result or was dropped, and every
-//! way a channel can end goes through `fail_calls`. A call that was given up still counts as in flight until the peer
-//! has answered it, so cancelling makes no room for more.
+//! Every call ends exactly once: it is in `calls` until its future took the result or was dropped, and every way a channel
+//! can end calls `fail_calls`. A cancelled call counts as in flight until the peer has responded, so cancelling makes no room
+//! for more.
 
 mod answers;
 mod budget;
@@ -21,6 +21,7 @@ mod ids;
 mod inbox;
 mod opening;
 mod outbox;
+mod tasks;
 #[cfg(test)]
 mod tests;
 mod unwritten;
@@ -42,7 +43,9 @@ use crate::wire::{
 
 use answers::RequestTable;
 pub(crate) use answers::{IncomingCall, answer_message, error_message};
-pub(crate) use budget::{Budget, Charge, EndpointBudget, Share};
+#[cfg(feature = "quic")]
+pub(crate) use budget::EndpointBudget;
+pub(crate) use budget::{Budget, Charge, Share};
 use calls::CallTable;
 pub(crate) use calls::{NewCall, Refused};
 use events::Credits;
@@ -53,6 +56,7 @@ pub(crate) use inbox::Lane;
 pub use opening::Window;
 pub(crate) use opening::{Opening, SchemaFit, fit};
 use outbox::Outbox;
+use tasks::Tasks;
 
 pub(crate) use crate::wire::methods;
 
@@ -171,7 +175,8 @@ pub(crate) enum Step {
     Exit,
 }
 
-/// The state of one side of a channel.
+/// The state of one side of a channel. Its parts (`outbox`, `calls`, `requests`, `credits`, `inbox`, `tasks`) each have a
+/// file and private fields, and know nothing of each other; the methods of `Core` call them.
 pub(crate) struct Core {
     settings: Settings,
     name: String,
@@ -193,13 +198,10 @@ pub(crate) struct Core {
     requests: RequestTable,
     credits: Credits,
     inbox: Inbox,
-    /// The number of the last task that waited for an event.
-    next_waiter: u64,
+    tasks: Tasks,
 
     /// Not later than the earliest of all deadlines.
     next_deadline: Option<Instant>,
-    writer: Option<Waker>,
-    reader: Option<Waker>,
 }
 
 impl Core {
@@ -250,7 +252,6 @@ impl Core {
                 codec,
                 wall,
             ),
-            next_waiter: 0,
             settings,
             name: name.to_owned(),
             phase: Phase::Open,
@@ -261,9 +262,8 @@ impl Core {
             draining_here: false,
             calls: CallTable::default(),
             requests: RequestTable::default(),
+            tasks: Tasks::default(),
             next_deadline: None,
-            writer: None,
-            reader: None,
         }
     }
 
@@ -421,8 +421,7 @@ impl Core {
         self.calls.set_max_in_flight(INITIAL_IN_FLIGHT);
         self.draining_there = false;
         self.credits.forget_grant();
-        self.writer = None;
-        self.reader = None;
+        self.tasks = Tasks::default();
         self.open(now, id, true)?;
         effects.state = true;
         effects.slots = true;
@@ -457,7 +456,7 @@ impl Core {
         if let Phase::Ended { .. } = self.phase {
             return Step::Finish;
         }
-        keep_waker(&mut self.writer, waker);
+        self.tasks.keep_writer(waker);
         Step::Wait
     }
 
@@ -501,7 +500,7 @@ impl Core {
         if over || !self.is_current(stream) {
             return true;
         }
-        keep_waker(&mut self.writer, waker);
+        self.tasks.keep_writer(waker);
         false
     }
 
@@ -511,7 +510,7 @@ impl Core {
         if over || !self.is_current(stream) {
             return true;
         }
-        keep_waker(&mut self.reader, waker);
+        self.tasks.keep_reader(waker);
         false
     }
 
@@ -612,17 +611,13 @@ impl Core {
         effects.state = true;
         effects.slots = true;
         effects.credits = true;
-        // Either may have been taken by an earlier part of the same step.
-        effects.writer = self.writer.take().or(effects.writer.take());
-        effects.reader = self.reader.take().or(effects.reader.take());
+        self.tasks.wake_all(effects);
         self.inbox.wake_all(&mut effects.wakers);
     }
 
     /// Wakes the writer, if it waits.
     fn kick(&mut self, effects: &mut Effects) {
-        if let Some(waker) = self.writer.take() {
-            effects.writer = Some(waker);
-        }
+        self.tasks.wake_writer(effects);
     }
 
     fn queue_controls(&mut self, now: Instant) {
@@ -670,13 +665,6 @@ pub(crate) fn closed_message(payload: &Bytes) -> Outgoing<'_> {
 pub(crate) fn after(now: Instant, wait: Duration) -> Instant {
     const FAR: Duration = Duration::from_secs(1 << 30);
     now + wait.min(FAR)
-}
-
-fn keep_waker(slot: &mut Option<Waker>, waker: &Waker) {
-    match slot {
-        Some(kept) => kept.clone_from(waker),
-        None => *slot = Some(waker.clone()),
-    }
 }
 
 /// The payload of a message.

@@ -1,7 +1,7 @@
 //! How a call, an event or a connection can fail.
 //!
-//! Each variant says whose doing it is and whether the request may have been executed, because that is what a caller
-//! must know before asking again.
+//! Each variant says which side caused it and whether the request may have been executed, because a caller must know that
+//! before it sends the request again.
 
 use std::net::SocketAddr;
 

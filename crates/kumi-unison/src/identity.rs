@@ -1,7 +1,7 @@
 //! The identity of a server, and the channels that it offers.
 //!
 //! [`ChannelDirection`] has one meaning everywhere: which side starts messages (requests and events) on the channel.
-//! Answers go against it, of course. It informs; the runtime lets both sides of any channel ask.
+//! Responses go the other way. It is information only: both sides of any channel may send requests.
 
 use std::borrow::Cow;
 
@@ -197,7 +197,7 @@ pub struct ServerIdentity {
     /// What can be opened, sorted by name.
     #[serde(default)]
     pub channels: Vec<ChannelInfo>,
-    /// Whatever else the server wants known.
+    /// Other information about the server.
     #[serde(default)]
     pub metadata: Value,
 }
@@ -278,7 +278,7 @@ impl ServerIdentity {
     }
 }
 
-/// A change to the list of channels while a connection stands.
+/// A change to the list of channels, sent on open connections.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "channel")]
 #[non_exhaustive]

@@ -1,12 +1,12 @@
-//! The identity of a peer: certificates, pins and keys for QUIC's TLS 1.3.
+//! TLS 1.3 for QUIC: certificates, pins, keys, and the rules by which peers are verified.
 //!
-//! A [`ServerTls`] or a [`ClientTls`] is one whole decision about trust, made by a constructor whose name says what it
-//! is. There is no default, and none that trusts every peer: the single constructor that verifies nothing
-//! ([`ClientTls::danger_skip_verification_on_loopback`]) is refused for every address that is not this machine's own.
+//! A [`ServerTls`] or a [`ClientTls`] is a complete trust configuration, made by a constructor that is named after its rule.
+//! There is no default. The only constructor that verifies nothing
+//! ([`ClientTls::danger_skip_verification_on_loopback`]) works for loopback addresses only.
 //!
 //! The cryptography is `ring`'s, handed to rustls explicitly, so no process-wide default is read or set. Sessions are
-//! never resumed and nothing is sent before the handshake is complete: each connection verifies its peer anew, and an
-//! early request that was recorded cannot be replayed.
+//! never resumed and there is no 0-RTT data: each connection verifies its peer, and a recorded request cannot be
+//! replayed.
 
 mod client;
 mod cluster;
@@ -34,8 +34,7 @@ pub(crate) use self::server::ResetSecret;
 pub use self::server::ServerTls;
 pub use self::trust_store::TrustStore;
 
-/// The one provider of cryptography. Built where it is needed, so that a program that embeds this crate
-/// chooses its process default itself.
+/// The cryptography provider. It is passed explicitly, so that the process default stays the embedding program's choice.
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }

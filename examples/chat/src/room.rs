@@ -1,4 +1,4 @@
-//! The server's side: who is in the room, and who hears what.
+//! The server's side: the guests of the room, and the events they get.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,14 +12,14 @@ use crate::chat::{
 /// A server with one room.
 pub(crate) fn server() -> ProtocolServer {
     let server = ProtocolServer::new("chat", "1.0.0", "example");
-    // Nobody waits for a guest who reads slowly: such a guest misses lines, as in a loud room.
+    // A guest that reads slowly holds up no other: the oldest events of that guest are dropped.
     let spec = room_spec().event_policy(EventPolicy::DropOldest);
     register_room_with(&server, spec, Room::default());
     server
 }
 
-/// Guests by name, with the handle on which they hear. A name belongs to the guest that entered with it last, so that a guest
-/// whose connection broke finds the seat again; a real room would ask for a token.
+/// Guests by name, with the handle on which they receive events. A name belongs to the guest that entered with it last, so
+/// that a guest can enter again after its connection broke; a real room would require a token.
 #[derive(Clone, Default)]
 struct Room {
     guests: Arc<Mutex<BTreeMap<String, RoomPeer>>>,
@@ -30,7 +30,7 @@ impl Room {
         self.guests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Everybody there is now, to be told something without holding the lock.
+    /// The current guests, so that events are sent without holding the lock.
     fn everybody(&self) -> Vec<RoomPeer> {
         self.guests().values().cloned().collect()
     }

@@ -77,6 +77,42 @@ impl RequestTable {
         self.has_service && self.answers_waiting == 0
     }
 
+    /// There is a service from now on. Returns the requests that were held for it.
+    fn set_has_service(&mut self) -> impl Iterator<Item = IncomingCall> + '_ {
+        self.has_service = true;
+        self.held.drain(..)
+    }
+
+    /// Holds a request until it may run.
+    fn hold(&mut self, call: IncomingCall) {
+        self.held.push_back(call);
+    }
+
+    /// The next request that was held and may run now.
+    fn next_held(&mut self) -> Option<IncomingCall> {
+        if self.runs_requests() {
+            self.held.pop_front()
+        } else {
+            None
+        }
+    }
+
+    /// Changes the number of answers that wait for room. True when requests that were held may run.
+    fn count_waiting(&mut self, begun: usize, ended: usize) -> bool {
+        self.answers_waiting = (self.answers_waiting + begun).saturating_sub(ended);
+        ended > 0 && self.runs_requests() && !self.held.is_empty()
+    }
+
+    /// The token of a request that runs; `None` for one that is not known.
+    fn token(&mut self, id: u64) -> Option<CancellationToken> {
+        let running = self.running.get_mut(&id)?;
+        let token = running.token.get_or_insert_default().clone();
+        if running.cancelled {
+            token.cancel();
+        }
+        Some(token)
+    }
+
     fn contains(&self, id: u64) -> bool {
         self.running.contains_key(&id)
     }
@@ -152,8 +188,7 @@ impl RequestTable {
 impl Core {
     /// Whether there is a service: if not, requests are held.
     pub(crate) fn set_has_service(&mut self, effects: &mut Effects) {
-        self.requests.has_service = true;
-        effects.run.extend(self.requests.held.drain(..));
+        effects.run.extend(self.requests.set_has_service());
     }
 
     /// Takes back a request that was to run, if answers wait meanwhile.
@@ -162,25 +197,19 @@ impl Core {
             return Some(call);
         }
         if call.generation == self.generation && self.requests.contains(call.id) {
-            self.requests.held.push_back(call);
+            self.requests.hold(call);
         }
         None
     }
 
     /// The next request that was held and may run now.
     pub(crate) fn next_held(&mut self) -> Option<IncomingCall> {
-        if self.requests.runs_requests() {
-            self.requests.held.pop_front()
-        } else {
-            None
-        }
+        self.requests.next_held()
     }
 
     /// One more answer waits for room, or one less. True when requests that were held may run.
     pub(crate) fn count_waiting(&mut self, begun: usize, ended: usize) -> bool {
-        let requests = &mut self.requests;
-        requests.answers_waiting = (requests.answers_waiting + begun).saturating_sub(ended);
-        ended > 0 && requests.runs_requests() && !requests.held.is_empty()
+        self.requests.count_waiting(begun, ended)
     }
 
     pub(crate) fn answers_waiting(&self) -> usize {
@@ -243,7 +272,7 @@ impl Core {
             if self.requests.runs_requests() {
                 effects.run.push(call);
             } else {
-                self.requests.held.push_back(call);
+                self.requests.hold(call);
             }
             return Ok(());
         };
@@ -273,24 +302,13 @@ impl Core {
 
     /// The token of a request that runs. One that is no longer known counts as cancelled.
     pub(crate) fn token(&mut self, generation: u64, id: u64) -> CancellationToken {
-        let running = if generation == self.generation {
-            self.requests.running.get_mut(&id)
-        } else {
-            None
-        };
-        let Some(running) = running else {
+        let is_current = generation == self.generation;
+        let known = is_current.then(|| self.requests.token(id)).flatten();
+        known.unwrap_or_else(|| {
             let token = CancellationToken::new();
             token.cancel();
-            return token;
-        };
-        let token = running
-            .token
-            .get_or_insert_with(CancellationToken::new)
-            .clone();
-        if running.cancelled {
-            token.cancel();
-        }
-        token
+            token
+        })
     }
 
     /// Queues the response to a request, unless the request was cancelled or its stream is gone. `prepared` is the encoding of a long answer.

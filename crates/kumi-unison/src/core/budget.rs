@@ -53,6 +53,11 @@ impl Share {
         })
     }
 
+    /// The share of a connection that no endpoint limits.
+    pub(crate) fn unlimited() -> Arc<Self> {
+        Self::new(&Arc::new(EndpointBudget::new(0)), usize::MAX)
+    }
+
     /// Counts more; false, and nothing changed, when the endpoint has no more.
     pub(crate) fn take(&self, bytes: usize) -> bool {
         let fits = self.add(bytes);
@@ -96,7 +101,7 @@ impl Share {
 #[derive(Debug)]
 pub(crate) struct Budget {
     limit_bytes: usize,
-    share: Option<Arc<Share>>,
+    share: Arc<Share>,
     used_bytes: AtomicUsize,
     /// Less than half of it is used again.
     eased: Notify,
@@ -105,11 +110,11 @@ pub(crate) struct Budget {
 impl Budget {
     #[cfg(test)]
     pub(crate) fn new(limit_bytes: usize) -> Self {
-        Self::shared(limit_bytes, None)
+        Self::shared(limit_bytes, Share::unlimited())
     }
 
     /// A budget that also counts against this share of an endpoint's.
-    pub(crate) fn shared(limit_bytes: usize, share: Option<Arc<Share>>) -> Self {
+    pub(crate) fn shared(limit_bytes: usize, share: Arc<Share>) -> Self {
         Self {
             limit_bytes,
             share,
@@ -138,7 +143,7 @@ impl Budget {
 
     /// A single message is never too large, or a low limit would refuse it for ever.
     fn take(&self, bytes: usize) -> bool {
-        if self.share.as_ref().is_some_and(|share| !share.take(bytes)) {
+        if !self.share.take(bytes) {
             return false;
         }
         let before = self.used_bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -151,22 +156,17 @@ impl Budget {
 
     /// Counts what is held in any case; [`Self::is_over`] tells whether more should be.
     pub(super) fn add(&self, bytes: usize) {
-        if let Some(share) = &self.share {
-            share.add(bytes);
-        }
+        self.share.add(bytes);
         self.used_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Whether more is held than the connection or its endpoint may hold.
     pub(super) fn is_over(&self) -> bool {
-        self.used_bytes() > self.limit_bytes
-            || self.share.as_ref().is_some_and(|share| share.is_over())
+        self.used_bytes() > self.limit_bytes || self.share.is_over()
     }
 
     pub(super) fn give_back(&self, bytes: usize) {
-        if let Some(share) = &self.share {
-            share.give_back(bytes);
-        }
+        self.share.give_back(bytes);
         let half = self.limit_bytes / 2;
         let before = self.used_bytes.fetch_sub(bytes, Ordering::SeqCst);
         if before > half && before - bytes <= half {
@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn connections_share_what_is_above_their_floors() {
         let endpoint = Arc::new(EndpointBudget::new(100));
-        let connection = || Arc::new(Budget::shared(1_000, Some(Share::new(&endpoint, 10))));
+        let connection = || Arc::new(Budget::shared(1_000, Share::new(&endpoint, 10)));
         let (greedy, modest) = (connection(), connection());
         let first = Charge::of(&greedy, 110).expect("a floor and the endpoint");
         assert_eq!(endpoint.used_bytes(), 100);
@@ -282,8 +282,8 @@ mod tests {
     fn budgets_of_one_connection_share_its_floor() {
         let endpoint = Arc::new(EndpointBudget::new(0));
         let share = Share::new(&endpoint, 10);
-        let held = Arc::new(Budget::shared(1_000, Some(Arc::clone(&share))));
-        let answers = Arc::new(Budget::shared(1_000, Some(share)));
+        let held = Arc::new(Budget::shared(1_000, Arc::clone(&share)));
+        let answers = Arc::new(Budget::shared(1_000, share));
         let first = Charge::of(&held, 6).expect("below the floor");
         assert!(Charge::of(&answers, 5).is_none());
         drop(first);
@@ -293,7 +293,7 @@ mod tests {
     #[test]
     fn what_is_held_in_any_case_makes_a_connection_above_its_floor_wait() {
         let endpoint = Arc::new(EndpointBudget::new(100));
-        let connection = || Budget::shared(1_000, Some(Share::new(&endpoint, 10)));
+        let connection = || Budget::shared(1_000, Share::new(&endpoint, 10));
         let (greedy, modest) = (connection(), connection());
         greedy.add(110);
         modest.add(10);

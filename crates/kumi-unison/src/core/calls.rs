@@ -93,7 +93,7 @@ impl CallTable {
                 state: State::Waiting(waker),
                 ..
             }) => {
-                super::keep_waker(waker, cx.waker());
+                super::tasks::keep_waker(waker, cx.waker());
                 Poll::Pending
             }
             Some(_) => match self.by_id.remove(&id).map(|call| call.state) {

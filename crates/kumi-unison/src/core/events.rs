@@ -85,6 +85,42 @@ impl Credits {
         self.bytes = 0;
     }
 
+    /// Takes credit that the peer returned; false if that is more than its window.
+    fn returned(&mut self, now: Instant, events: u32, bytes: u32) -> bool {
+        let window = self.window.unwrap_or(Window {
+            events: 0,
+            bytes: 0,
+        });
+        self.last_credit = now;
+        self.events = self.events.saturating_add(events);
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.events <= window.events && self.bytes <= window.bytes
+    }
+
+    /// Whether the peer has granted a window.
+    fn has_window(&self) -> bool {
+        self.window.is_some()
+    }
+
+    /// Whether no event waits for credit.
+    fn has_no_backlog(&self) -> bool {
+        self.backlog.is_empty()
+    }
+
+    /// The oldest event that waits, if there is credit for it, which is taken.
+    fn next_kept(&mut self, unwritten: &mut Unwritten) -> Option<Kept> {
+        let len = self.backlog.front()?.len;
+        if !self.take(len) {
+            return None;
+        }
+        self.pop_kept(unwritten)
+    }
+
+    /// When the peer last granted or returned credit.
+    fn last_credit(&self) -> Instant {
+        self.last_credit
+    }
+
     /// Whether an event of this length finds credit, and what it costs.
     fn affords(&self, len: usize) -> Option<u32> {
         let cost = cost(self.window?, len);
@@ -161,7 +197,7 @@ impl Core {
         }
         let message = event_message(method, payload);
         crate::wire::check(&message)?;
-        let ready = !lost && self.credits.backlog.is_empty() && self.has_room();
+        let ready = !lost && self.credits.has_no_backlog() && self.has_room();
         if ready && self.credits.take(payload.bytes.len()) {
             match prepared.take() {
                 Some(prepared) => self.outbox.push_prepared(now, prepared, 0),
@@ -192,7 +228,7 @@ impl Core {
                 Ok(())
             }
             // Before the peer granted anything, and while output is merely full, there is nothing to close for.
-            EventPolicy::Close if lost || self.credits.window.is_none() || !self.has_room() => {
+            EventPolicy::Close if lost || !self.credits.has_window() || !self.has_room() => {
                 Err(Refused::Full)
             }
             EventPolicy::Close => {
@@ -216,15 +252,7 @@ impl Core {
         };
         let events = u32::from_le_bytes([a, b, c, d]);
         let bytes = u32::from_le_bytes([e, f, g, h]);
-        let credits = &mut self.credits;
-        credits.last_credit = now;
-        let window = credits.window.unwrap_or(Window {
-            events: 0,
-            bytes: 0,
-        });
-        credits.events = credits.events.saturating_add(events);
-        credits.bytes = credits.bytes.saturating_add(bytes);
-        if credits.events > window.events || credits.bytes > window.bytes {
+        if !self.credits.returned(now, events, bytes) {
             return Err(NetworkError::Violation(
                 "more credit than the window".to_owned(),
             ));
@@ -237,13 +265,7 @@ impl Core {
     /// Sends kept events as far as credit and room go.
     pub(super) fn send_backlog(&mut self, now: Instant, effects: &mut Effects) {
         while self.has_room() {
-            let Some(len) = self.credits.backlog.front().map(|kept| kept.len) else {
-                return;
-            };
-            if !self.credits.take(len) {
-                return;
-            }
-            let Some(kept) = self.credits.pop_kept(self.outbox.unwritten()) else {
+            let Some(kept) = self.credits.next_kept(self.outbox.unwritten()) else {
                 return;
             };
             match kept.event {
@@ -273,7 +295,7 @@ impl Core {
         if self.phase != Phase::Open {
             return None;
         }
-        let last_credit = self.credits.last_credit;
+        let last_credit = self.credits.last_credit();
         Some(if self.has_room() {
             last_credit
         } else {

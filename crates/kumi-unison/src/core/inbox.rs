@@ -110,6 +110,8 @@ pub(super) struct Inbox {
     rest: Queue,
     named: Vec<Named>,
     next_lane: u64,
+    /// The number of the last task that waited.
+    last_waiter: u64,
     /// Events without a named lane are discarded.
     discard_rest: bool,
     /// The rest was asked for, so none of it is dropped.
@@ -132,6 +134,7 @@ impl Inbox {
             rest: Queue::default(),
             named: Vec::new(),
             next_lane: 0,
+            last_waiter: 0,
             discard_rest: false,
             rest_is_read: false,
         }
@@ -264,6 +267,167 @@ impl Inbox {
         dropped
     }
 
+    /// Whether the peer has credit for an event of this length.
+    fn has_credit_for(&self, len: usize) -> bool {
+        self.left.events > 0 && self.left.bytes >= cost(self.window, len)
+    }
+
+    /// Takes an event for which the peer has credit. Fails if the connection's budget has no room for it.
+    fn receive(
+        &mut self,
+        event: ProtocolMessage,
+        effects: &mut Effects,
+    ) -> Result<(), NetworkError> {
+        self.left.events -= 1;
+        self.left.bytes -= cost(self.window, event.payload.len());
+        let Some(lane) = self.lane_of(&event, effects) else {
+            self.consumed(&event);
+            return Ok(());
+        };
+        // Credit bounds a channel, this the connection: many windows, or few of the largest events, are too much.
+        if !self.charge.grow(weight(&event)) {
+            return Err(NetworkError::MemoryLimit);
+        }
+        self.deliver(lane, event, effects);
+        effects.counts.events_dropped += self.trim_rest();
+        Ok(())
+    }
+
+    /// Takes an event that came as a datagram and needs no credit. When a window's worth waits, the oldest is dropped.
+    fn receive_datagram(&mut self, event: ProtocolMessage, effects: &mut Effects) {
+        let Some(lane) = self.lane_of(&event, effects) else {
+            return;
+        };
+        let Window { events, bytes } = self.window;
+        let is_over = |queue: &Queue| {
+            queue.events.len() >= events.max(1) as usize
+                || queue.bytes + event.payload.len() > bytes as usize
+        };
+        while let Some(queue) = self.queue(lane)
+            && is_over(queue)
+            && let Some(oldest) = queue.pop()
+        {
+            self.charge.shrink(weight(&oldest));
+            effects.counts.events_dropped += 1;
+        }
+        if self.charge.grow(weight(&event)) {
+            self.deliver(lane, event, effects);
+        } else {
+            effects.counts.events_dropped += 1;
+        }
+    }
+
+    /// Where an event goes that has arrived; `None` if it is discarded.
+    fn lane_of(&self, event: &ProtocolMessage, effects: &mut Effects) -> Option<Lane> {
+        effects.counts.events_received += 1;
+        let named = self.named.iter().find(|named| named.method == event.method);
+        match named {
+            Some(named) => Some(Lane::Named(named.lane)),
+            None if self.discard_rest => {
+                effects.counts.events_discarded += 1;
+                None
+            }
+            None => Some(Lane::Rest),
+        }
+    }
+
+    fn deliver(&mut self, lane: Lane, event: ProtocolMessage, effects: &mut Effects) {
+        if let Some(queue) = self.queue(lane) {
+            queue.push(event);
+            queue.wake(&mut effects.wakers);
+        }
+    }
+
+    /// The next event of a lane; an error if there is no such lane.
+    fn pop(&mut self, lane: Lane) -> Result<Option<ProtocolMessage>, NetworkError> {
+        self.rest_is_read |= lane == Lane::Rest;
+        let queue = self.queue(lane).ok_or(NetworkError::closed())?;
+        let event = queue.pop();
+        if let Some(event) = &event {
+            self.released(event);
+        }
+        Ok(event)
+    }
+
+    /// A task waits for an event of a lane. `number` is its number among the waiting tasks, once it has one. Returns how
+    /// many events of the rest were dropped for it.
+    fn wait(&mut self, lane: Lane, number: &mut Option<u64>, waker: &Waker) -> u64 {
+        let number = *number.get_or_insert_with(|| {
+            self.last_waiter += 1;
+            self.last_waiter
+        });
+        if let Some(queue) = self.queue(lane) {
+            match queue.wakers.iter_mut().find(|(known, _)| *known == number) {
+                Some((_, kept)) => kept.clone_from(waker),
+                None => queue.wakers.push((number, waker.clone())),
+            }
+        }
+        self.trim_rest()
+    }
+
+    /// The task with this number has stopped waiting.
+    fn stop_waiting(&mut self, lane: Lane, number: u64) {
+        if let Some(queue) = self.queue(lane) {
+            queue.wakers.retain(|(known, _)| *known != number);
+        }
+    }
+
+    fn add_lane(&mut self, method: &str) -> Lane {
+        let lane = self.next_lane;
+        self.next_lane += 1;
+        let mut queue = Queue::default();
+        for event in self.rest.take_events() {
+            if event.method == method {
+                &mut queue
+            } else {
+                &mut self.rest
+            }
+            .push(event);
+        }
+        self.named.push(Named {
+            lane,
+            method: method.to_owned(),
+            queue,
+        });
+        Lane::Named(lane)
+    }
+
+    fn remove_lane(&mut self, lane: Lane, effects: &mut Effects) {
+        let Lane::Named(lane) = lane else { return };
+        let Some(at) = self.named.iter().position(|named| named.lane == lane) else {
+            return;
+        };
+        let Named { method, queue, .. } = self.named.remove(at);
+        let events = queue.events.into_iter().filter(|event| !event.is_resumed());
+        if let Some(other) = self.named.iter_mut().find(|named| named.method == method) {
+            events.for_each(|event| other.queue.push(event));
+            other.queue.wake(&mut effects.wakers);
+        } else if self.discard_rest {
+            for event in events {
+                effects.counts.events_discarded += 1;
+                self.released(&event);
+            }
+        } else {
+            events.for_each(|event| self.rest.push(event));
+            self.rest.wake(&mut effects.wakers);
+            effects.counts.events_dropped += self.trim_rest();
+        }
+    }
+
+    fn discard_rest(&mut self, effects: &mut Effects) {
+        self.discard_rest = true;
+        let events = self.rest.take_events();
+        for event in events.iter().filter(|event| !event.is_resumed()) {
+            effects.counts.events_discarded += 1;
+            self.released(event);
+        }
+    }
+
+    /// Whether the writer has credit to return. Where it has a time to return some at, it is not woken before.
+    fn has_credit_to_return(&self) -> bool {
+        self.owes_enough() || (self.credit_due.is_none() && self.owes_soon())
+    }
+
     fn queue(&mut self, lane: Lane) -> Option<&mut Queue> {
         match lane {
             Lane::Rest => Some(&mut self.rest),
@@ -287,89 +451,30 @@ impl Core {
         event: ProtocolMessage,
         effects: &mut Effects,
     ) -> Result<(), NetworkError> {
-        let inbox = &mut self.inbox;
-        let cost = cost(inbox.window, event.payload.len());
-        if inbox.left.events == 0 || inbox.left.bytes < cost {
-            return Err(NetworkError::Violation(
-                "an event without credit".to_owned(),
-            ));
-        }
-        if event.method.starts_with(methods::RESERVED) {
-            return Err(NetworkError::Violation(
-                "an event with a reserved name".to_owned(),
-            ));
-        }
-        if event.content_type == ContentType::Typed && self.typed_allowed == Some(false) {
-            return Err(NetworkError::Violation(
-                "typed binary between different schemas".to_owned(),
-            ));
-        }
-        inbox.left.events -= 1;
-        inbox.left.bytes -= cost;
-        effects.counts.events_received += 1;
-        let named = inbox
-            .named
-            .iter_mut()
-            .find(|named| named.method == event.method);
-        let queue = match named {
-            Some(named) => &mut named.queue,
-            None if inbox.discard_rest => {
-                effects.counts.events_discarded += 1;
-                inbox.consumed(&event);
-                self.return_credit(effects);
-                return Ok(());
-            }
-            None => &mut inbox.rest,
+        let violation = if !self.inbox.has_credit_for(event.payload.len()) {
+            "an event without credit"
+        } else if event.method.starts_with(methods::RESERVED) {
+            "an event with a reserved name"
+        } else if self.is_typed_refused(&event) {
+            "typed binary between different schemas"
+        } else {
+            self.inbox.receive(event, effects)?;
+            self.return_credit(effects);
+            return Ok(());
         };
-        // Credit bounds a channel, this the connection: many windows, or few of the largest events, are too much.
-        if !inbox.charge.grow(weight(&event)) {
-            return Err(NetworkError::MemoryLimit);
-        }
-        queue.push(event);
-        queue.wake(&mut effects.wakers);
-        effects.counts.events_dropped += inbox.trim_rest();
-        self.return_credit(effects);
-        Ok(())
+        Err(NetworkError::Violation(violation.to_owned()))
     }
 
     /// Takes an event that came as a datagram. It needs no credit; when a window's worth waits already, the oldest is
     /// dropped.
     pub(crate) fn handle_datagram(&mut self, event: ProtocolMessage, effects: &mut Effects) {
-        let is_refused =
-            event.content_type == ContentType::Typed && self.typed_allowed == Some(false);
-        if event.method.starts_with(methods::RESERVED) || is_refused {
-            return;
+        if !event.method.starts_with(methods::RESERVED) && !self.is_typed_refused(&event) {
+            self.inbox.receive_datagram(event, effects);
         }
-        effects.counts.events_received += 1;
-        let inbox = &mut self.inbox;
-        let Window { events, bytes } = inbox.window;
-        let is_over = |queue: &Queue, more: usize| {
-            queue.events.len() >= events.max(1) as usize || queue.bytes + more > bytes as usize
-        };
-        let named = inbox
-            .named
-            .iter_mut()
-            .find(|named| named.method == event.method);
-        let queue = match named {
-            Some(named) => &mut named.queue,
-            None if inbox.discard_rest => {
-                effects.counts.events_discarded += 1;
-                return;
-            }
-            None => &mut inbox.rest,
-        };
-        while is_over(queue, event.payload.len())
-            && let Some(oldest) = queue.pop()
-        {
-            inbox.charge.shrink(weight(&oldest));
-            effects.counts.events_dropped += 1;
-        }
-        if !inbox.charge.grow(weight(&event)) {
-            effects.counts.events_dropped += 1;
-            return;
-        }
-        queue.push(event);
-        queue.wake(&mut effects.wakers);
+    }
+
+    fn is_typed_refused(&self, event: &ProtocolMessage) -> bool {
+        event.content_type == ContentType::Typed && self.typed_allowed == Some(false)
     }
 
     /// The next event of a lane. What came before the channel ended is still handed out. `waiting` is the caller's number
@@ -381,29 +486,19 @@ impl Core {
         cx: &mut Context<'_>,
         effects: &mut Effects,
     ) -> Poll<Result<ProtocolMessage, NetworkError>> {
-        self.inbox.rest_is_read |= lane == Lane::Rest;
-        let next_waiter = &mut self.next_waiter;
-        let Some(queue) = self.inbox.queue(lane) else {
-            return Poll::Ready(Err(NetworkError::closed()));
-        };
-        if let Some(event) = queue.pop() {
-            self.inbox.released(&event);
-            self.return_credit(effects);
-            return Poll::Ready(Ok(event));
+        match self.inbox.pop(lane) {
+            Ok(Some(event)) => {
+                self.return_credit(effects);
+                return Poll::Ready(Ok(event));
+            }
+            Ok(None) => {}
+            Err(error) => return Poll::Ready(Err(error)),
         }
         match &self.phase {
             Phase::PeerDone => Poll::Ready(Err(NetworkError::closed())),
             Phase::Ended { error, .. } => Poll::Ready(Err(error.clone())),
             Phase::Open | Phase::Opening { .. } | Phase::Lost => {
-                let number = *waiting.get_or_insert_with(|| {
-                    *next_waiter += 1;
-                    *next_waiter
-                });
-                match queue.wakers.iter_mut().find(|(known, _)| *known == number) {
-                    Some((_, waker)) => waker.clone_from(cx.waker()),
-                    None => queue.wakers.push((number, cx.waker().clone())),
-                }
-                let dropped = self.inbox.trim_rest();
+                let dropped = self.inbox.wait(lane, waiting, cx.waker());
                 if dropped > 0 {
                     effects.counts.events_dropped += dropped;
                     self.return_credit(effects);
@@ -415,74 +510,29 @@ impl Core {
 
     /// The task with this number has stopped waiting.
     pub(crate) fn stop_waiting(&mut self, lane: Lane, number: u64) {
-        if let Some(queue) = self.inbox.queue(lane) {
-            queue.wakers.retain(|(known, _)| *known != number);
-        }
+        self.inbox.stop_waiting(lane, number);
     }
 
     /// A lane for the events of one name, as far as they have not been taken.
     pub(crate) fn add_lane(&mut self, method: &str) -> Lane {
-        let inbox = &mut self.inbox;
-        let lane = inbox.next_lane;
-        inbox.next_lane += 1;
-        let mut queue = Queue::default();
-        for event in inbox.rest.take_events() {
-            if event.method == method {
-                &mut queue
-            } else {
-                &mut inbox.rest
-            }
-            .push(event);
-        }
-        inbox.named.push(Named {
-            lane,
-            method: method.to_owned(),
-            queue,
-        });
-        Lane::Named(lane)
+        self.inbox.add_lane(method)
     }
 
     /// A lane's name is free again; the events in it go back to `recv`, as many as the rest may hold.
     pub(crate) fn remove_lane(&mut self, lane: Lane, effects: &mut Effects) {
-        let inbox = &mut self.inbox;
-        let Lane::Named(lane) = lane else { return };
-        let Some(at) = inbox.named.iter().position(|named| named.lane == lane) else {
-            return;
-        };
-        let Named { method, queue, .. } = inbox.named.remove(at);
-        let events = queue.events.into_iter().filter(|event| !event.is_resumed());
-        if let Some(other) = inbox.named.iter_mut().find(|named| named.method == method) {
-            events.for_each(|event| other.queue.push(event));
-            other.queue.wake(&mut effects.wakers);
-        } else if inbox.discard_rest {
-            for event in events {
-                effects.counts.events_discarded += 1;
-                inbox.released(&event);
-            }
-            self.return_credit(effects);
-        } else {
-            events.for_each(|event| inbox.rest.push(event));
-            inbox.rest.wake(&mut effects.wakers);
-            effects.counts.events_dropped += inbox.trim_rest();
-            self.return_credit(effects);
-        }
+        self.inbox.remove_lane(lane, effects);
+        self.return_credit(effects);
     }
 
     /// From now on events without a named lane are discarded, those that wait included.
     pub(crate) fn discard_rest(&mut self, effects: &mut Effects) {
-        self.inbox.discard_rest = true;
-        let events = self.inbox.rest.take_events();
-        for event in events.iter().filter(|event| !event.is_resumed()) {
-            effects.counts.events_discarded += 1;
-            self.inbox.released(event);
-        }
+        self.inbox.discard_rest(effects);
         self.return_credit(effects);
     }
 
-    /// Wakes the writer if it has credit to return. Where it has a time to return some at, it is not woken before.
+    /// Wakes the writer if it has credit to return.
     pub(super) fn return_credit(&mut self, effects: &mut Effects) {
-        let inbox = &self.inbox;
-        if inbox.owes_enough() || (inbox.credit_due.is_none() && inbox.owes_soon()) {
+        if self.inbox.has_credit_to_return() {
             self.kick(effects);
         }
     }

@@ -13,10 +13,9 @@ mod stream;
 mod tasks;
 mod transport;
 
-use std::any::Any;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -58,13 +57,18 @@ pub struct UnisonChannel {
     handle: Arc<Handle>,
 }
 
-/// What clones share; the tasks do not, so its end is the application's end of interest.
+/// Something that is dropped with the last handle.
+#[cfg(feature = "quic")]
+type Kept = Arc<dyn std::any::Any + Send + Sync>;
+
+/// The state that clones share and the tasks do not: when it is dropped, the application has no handle any more.
 pub(crate) struct Handle {
     driver: Arc<ChannelDriver>,
-    /// On a stream for one call, what moves its bytes, until the call takes it.
+    /// On a stream for one call, its reader and writer, until the call takes them.
     moving: Mutex<Option<BoxFuture<'static, ()>>>,
-    /// The client whose connection carries it: a channel in use keeps its connection.
-    kept: OnceLock<Arc<dyn Any + Send + Sync>>,
+    /// The client whose connection carries it, which a channel keeps alive.
+    #[cfg(feature = "quic")]
+    kept: std::sync::OnceLock<Kept>,
 }
 
 impl std::fmt::Debug for Handle {
@@ -98,7 +102,7 @@ impl UnisonChannel {
         if let Some(carrier) = &options.part_of
             && !Arc::ptr_eq(&carrier.context, context)
         {
-            // The connection changed meanwhile, and with it what stream numbers mean.
+            // The connection changed meanwhile; stream ids are those of the new one.
             return Err(NetworkError::lost(false, context.peer()));
         }
         let driver = ChannelDriver::opener(name, stream_id, options, context)?;
@@ -130,7 +134,7 @@ impl UnisonChannel {
     /// Sends a request with a JSON payload and waits for the response.
     ///
     /// # Errors
-    /// Whatever keeps the answer from coming; see [`NetworkError`] for what each says about execution.
+    /// When there is no response; [`NetworkError`] says for each failure whether the request may have been executed.
     pub async fn request(&self, method: &str, payload: Value) -> Result<Value, NetworkError> {
         self.request_json(method, &payload).await
     }
@@ -266,7 +270,8 @@ impl UnisonChannel {
     }
 
     /// Keeps something for as long as the application keeps the channel.
-    pub(crate) fn keep(&self, kept: Arc<dyn Any + Send + Sync>) {
+    #[cfg(feature = "quic")]
+    pub(crate) fn keep(&self, kept: Kept) {
         let _ = self.handle.kept.set(kept);
     }
 
@@ -297,7 +302,7 @@ impl UnisonChannel {
         }
     }
 
-    /// The one call of a stream of its own. Its bytes are moved by this very future.
+    /// The one call of a stream of its own. This future runs the reader and the writer.
     async fn call_apart(
         &self,
         method: &str,
@@ -403,13 +408,13 @@ impl UnisonChannel {
         EventReceiver::new(Arc::clone(&self.handle), method)
     }
 
-    /// Throws away, from now on, every event that no [`events`](Self::events) stream takes, so that it holds no credit.
+    /// Discards, from now on, every event that no [`events`](Self::events) stream takes, so that it holds no credit.
     pub fn discard_events(&self) {
         self.driver()
             .step_here(|core, effects| core.discard_rest(effects));
     }
 
-    /// Answers the peer's requests until the channel ends. Requests that came before are answered first.
+    /// Responds to the peer's requests until the channel ends, those that were held included.
     ///
     /// # Errors
     /// When it ended otherwise than by being closed.
@@ -421,7 +426,7 @@ impl UnisonChannel {
         }
     }
 
-    /// Answers the peer's requests from now on, and returns at once.
+    /// Responds to the peer's requests from now on, and returns at once.
     pub fn set_service(&self, service: impl Service) {
         self.driver().set_service(Arc::new(service));
     }
@@ -517,7 +522,7 @@ impl UnisonChannel {
         self.driver().core().load()
     }
 
-    /// How long a call may take when it says nothing else.
+    /// The deadline of calls whose options have none.
     pub fn default_deadline(&self) -> Duration {
         self.driver().options.default_deadline
     }

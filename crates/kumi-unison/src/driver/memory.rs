@@ -1,10 +1,10 @@
-//! Unison without a network: the same channels, frames and credits between two parts of one process.
+//! The memory transport: the same channels, frames and credits inside one process.
 //!
-//! What goes through here goes through the same bytes as over QUIC, checksums included, so a test in memory is a test
-//! of the protocol. For values that need no bytes at all there are the typed channels of `local`.
+//! Messages are encoded as over QUIC, checksums included, so a test in memory is a test of the protocol. The typed channels
+//! of `local` pass values without encoding them.
 
 mod client;
-mod pipe;
+mod stream;
 
 pub use client::{ChannelSource, MemoryClient};
-pub use pipe::{MemoryRecv, MemorySend, memory_stream};
+pub use stream::{MemoryRecv, MemorySend, memory_stream};

@@ -1,12 +1,12 @@
-//! Unison over QUIC: servers, clients, and what they agree on beside channels.
+//! Unison over QUIC: servers, clients, and the control stream between them.
 //!
 //! ```text
-//! ProtocolServer -> accept (who may connect) -> connection (one task per client) -> registry.serve_stream per stream
-//! ProtocolClient -> supervisor (keeps a connection up) -> link (one connection) -> channels, reattached when it is lost
+//! ProtocolServer -> accept (admission) -> connection (one task per client) -> registry.serve_stream per stream
+//! ProtocolClient -> supervisor (reconnects) -> link (one connection) -> channels, reattached when it is lost
 //! ```
 //!
 //! The server opens one stream to each client, the control stream; all others are opened by clients, one per channel
-//! or call. What a channel does with its stream is not known here, and no request is looked at.
+//! or call. Messages on those are decoded by the channels, not here.
 
 mod accept;
 mod address;
@@ -34,14 +34,14 @@ pub use self::traffic::Traffic;
 
 use quinn::VarInt;
 
-/// How a connection ends, as the number the peer sees.
+/// The application error code with which a connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CloseCode {
-    /// It is not needed any more.
+    /// Closed in order.
     Done = 0,
-    /// The server is going away; it finished what it had begun.
+    /// The server drained: running requests were finished.
     Draining = 1,
-    /// The peer broke the protocol.
+    /// The peer violated the protocol.
     Protocol = 2,
 }
 

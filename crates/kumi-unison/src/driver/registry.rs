@@ -1,7 +1,7 @@
-//! What a server offers: channels by name, the handler of legacy messages, and the subscribers to changes.
+//! The channels of a server by name, the handler of legacy messages, and the subscribers to updates.
 //!
-//! A registry knows no transport. It is handed the two halves of every stream that comes in and does the rest: reads
-//! the first message, routes it, acknowledges or refuses, runs the handler.
+//! A registry has no transport. A transport passes the two halves of every incoming stream to `serve_stream`, which reads the
+//! first message, routes it, acknowledges or refuses it, and runs the handler.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -29,12 +29,12 @@ use crate::identity::{
 use crate::payload::Payload;
 use crate::wire::{MessageType, PacketType, ProtocolMessage};
 
-/// Updates kept for a connection that is slow to read them. One that falls behind takes the identity anew.
+/// The capacity of a subscription to updates. A connection that falls behind sends the whole identity again.
 const UPDATES_KEPT: usize = 256;
 
-/// Runs one opened channel until its end.
+/// Serves the channels that clients open.
 pub trait ChannelHandler: Send + Sync + 'static {
-    /// Called for each channel that a client opens. When the future ends, the channel closes.
+    /// Called for each channel that a client opens. The channel is closed when the future ends.
     fn run(
         &self,
         context: Arc<ConnectionContext>,
@@ -56,11 +56,11 @@ where
     }
 }
 
-/// A handler that only answers requests. Events of the client are thrown away.
+/// A handler that only responds to requests. Events of the client are discarded.
 pub struct ServiceHandler<S>(Arc<S>);
 
 impl<S: Service> ServiceHandler<S> {
-    /// Answers with `service` on every channel that is opened.
+    /// Responds with `service` on every channel that is opened.
     pub fn new(service: S) -> Self {
         Self(Arc::new(service))
     }
@@ -91,9 +91,9 @@ impl<S: Service> Service for Shared<S> {
     }
 }
 
-/// Answers a message that names no channel, of a client from before there were channels.
+/// Responds to legacy messages, which name no channel.
 pub trait LegacyHandler: Send + Sync + 'static {
-    /// Answers one message.
+    /// Responds to one message.
     fn answer(
         &self,
         context: Arc<ConnectionContext>,
@@ -115,7 +115,7 @@ where
     }
 }
 
-/// A channel as it is registered.
+/// The name, options and status of a channel that a server offers.
 #[derive(Debug, Clone)]
 pub struct ChannelSpec {
     name: String,
@@ -151,7 +151,7 @@ impl ChannelSpec {
         self
     }
 
-    /// Whether its events travel as datagrams.
+    /// Whether its events are sent as datagrams.
     pub fn delivery(mut self, delivery: Delivery) -> Self {
         self.options = self.options.delivery(delivery);
         self
@@ -169,13 +169,13 @@ impl ChannelSpec {
         self
     }
 
-    /// The status it begins with.
+    /// Its initial status.
     pub fn status(mut self, status: ChannelStatus) -> Self {
         self.status = status;
         self
     }
 
-    /// Everything else; replaces direction, lifetime, schema and delivery too.
+    /// All options; replaces direction, lifetime, schema and delivery too.
     pub fn options(mut self, options: ChannelOptions) -> Self {
         self.options = options;
         self
@@ -193,7 +193,7 @@ impl ChannelSpec {
     }
 }
 
-/// What serves a stream that was admitted.
+/// How an accepted stream is served.
 enum Runner {
     Handler(Arc<dyn ChannelHandler>),
     /// The stream is for one call of a channel that is open.
@@ -231,7 +231,7 @@ impl std::fmt::Debug for ChannelRegistry {
     }
 }
 
-/// So that what takes a registry takes a server too.
+/// Functions that take a registry take a server too.
 impl AsRef<Self> for ChannelRegistry {
     fn as_ref(&self) -> &Self {
         self
@@ -239,7 +239,7 @@ impl AsRef<Self> for ChannelRegistry {
 }
 
 impl ChannelRegistry {
-    /// A registry without channels, with what the server's identity says.
+    /// A registry without channels, for a server with this identity.
     pub fn new(name: &str, version: &str, namespace: &str) -> Self {
         let inner = Inner {
             name: name.to_owned(),
@@ -255,12 +255,12 @@ impl ChannelRegistry {
         }
     }
 
-    /// Offers a channel with default options, or replaces it. Open ones stay as they are.
+    /// Registers a channel with default options, or replaces it. Open channels of that name stay as they are.
     pub fn register_channel(&self, name: impl Into<String>, handler: impl ChannelHandler) {
         self.register_channel_with(ChannelSpec::new(name), handler);
     }
 
-    /// Offers a channel, or replaces it. Open ones stay as they are.
+    /// Registers a channel, or replaces it. Open channels of that name stay as they are.
     pub fn register_channel_with(&self, spec: ChannelSpec, handler: impl ChannelHandler) {
         let info = spec.info();
         let mut state = self.state();
@@ -270,12 +270,12 @@ impl ChannelRegistry {
         self.tell(ChannelUpdate::Added(info));
     }
 
-    /// Serves messages that name no channel.
+    /// Sets the handler of legacy messages.
     pub fn register_legacy(&self, handler: impl LegacyHandler) {
         self.state().legacy = Some(Arc::new(handler));
     }
 
-    /// Stops offering a channel. Open ones stay as they are. False when there was none.
+    /// Removes a channel. Open channels of that name stay as they are. False when there was none.
     pub fn remove_channel(&self, name: &str) -> bool {
         let mut state = self.state();
         let removed = state.channels.remove(name).is_some();
@@ -301,22 +301,22 @@ impl ChannelRegistry {
         true
     }
 
-    /// What the identity says beyond the channels.
+    /// Sets the metadata of the identity.
     pub fn set_metadata(&self, metadata: Value) {
         self.state().metadata = metadata;
     }
 
-    /// The identity, as of now.
+    /// The current identity.
     pub fn build_identity(&self) -> ServerIdentity {
         self.identity_of(&self.state())
     }
 
-    /// The changes from now on.
+    /// The updates from now on.
     pub fn updates(&self) -> Subscription<ChannelUpdate> {
         Subscription::new(self.inner.updates.subscribe())
     }
 
-    /// The identity and every change after it.
+    /// The identity and every update after it.
     pub fn subscribe(&self) -> (ServerIdentity, Subscription<ChannelUpdate>) {
         // Changes are published under the same lock, so none falls between the two.
         let state = self.state();
@@ -328,7 +328,7 @@ impl ChannelRegistry {
         self.state().channels.get(name).map(|(spec, _)| spec.info())
     }
 
-    /// From now on no channel is opened and no request run, on any connection; what runs is finished.
+    /// Drains all connections: channels are not opened and requests are refused from now on; running requests finish.
     pub fn start_draining(&self) {
         self.inner.draining.store(true, Ordering::SeqCst);
         for context in self.contexts() {
@@ -341,7 +341,7 @@ impl ChannelRegistry {
         self.inner.draining.load(Ordering::SeqCst)
     }
 
-    /// Requests running now, over all connections.
+    /// The number of running requests on all connections.
     pub fn running_requests(&self) -> usize {
         self.contexts()
             .iter()
@@ -349,7 +349,7 @@ impl ChannelRegistry {
             .sum()
     }
 
-    /// Notes a connection, so that draining and counting reach it. A transport calls this once for each.
+    /// Adds a connection, for draining and counting. A transport calls this once for each.
     pub fn add_connection(&self, context: &Arc<ConnectionContext>) {
         let mut contexts = self
             .inner
@@ -365,8 +365,8 @@ impl ChannelRegistry {
         }
     }
 
-    /// The whole life of one incoming stream: its first message, the routing, the answer, the handler, the end. To be
-    /// spawned, one task per stream; dropping it resets the stream or closes the channel.
+    /// Serves one incoming stream to its end. A transport spawns it, one task per stream; dropping the future resets the
+    /// stream or closes the channel.
     pub async fn serve_stream<S: TransportSend, R: TransportRecv>(
         &self,
         context: Arc<ConnectionContext>,
@@ -379,7 +379,7 @@ impl ChannelRegistry {
                 self.serve_channel(context, send, recv, stream_id, &name, accepted)
                     .await;
             }
-            // What is not a request has no id that an answer could name.
+            // Only a request has an id for a response.
             Ok(First::Legacy(message) | First::Other(message))
                 if message.msg_type != MessageType::Request =>
             {
@@ -544,7 +544,7 @@ impl ChannelRegistry {
         Ok((spec.options.clone(), Runner::Handler(Arc::clone(handler))))
     }
 
-    /// The answer, and what it takes of the connection's budget until it is written.
+    /// The response, and its charge to the connection's budget until it is written.
     async fn answer_legacy(
         &self,
         context: &Arc<ConnectionContext>,
@@ -608,7 +608,7 @@ impl ChannelRegistry {
         identity
     }
 
-    /// Sent to the subscribers; there may be none.
+    /// Sends an update to the subscribers, if there are any.
     fn tell(&self, update: ChannelUpdate) {
         let _ = self.inner.updates.send(update);
     }

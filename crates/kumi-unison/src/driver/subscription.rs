@@ -1,4 +1,4 @@
-//! A subscription to what happens, as a stream and with a method to wait for the next item.
+//! A subscription to a broadcast, as a stream and with a method to wait for the next item.
 
 use std::fmt;
 use std::future::poll_fn;

@@ -1,4 +1,4 @@
-//! Questions and answers as values.
+//! Requests and responses as values.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,19 +12,19 @@ use crate::error::NetworkError;
 
 type Question<Q, A> = (Q, oneshot::Sender<A>);
 
-/// The half that asks. Clones ask the same other half.
+/// The half that sends requests. Clones send to the same other half.
 #[derive(Debug)]
 pub struct RequestChannel<Q, A> {
     tx: mpsc::Sender<Question<Q, A>>,
 }
 
-/// The half that answers.
+/// The half that responds.
 #[derive(Debug)]
 pub struct RespondChannel<Q, A> {
     rx: mpsc::Receiver<Question<Q, A>>,
 }
 
-/// A question that awaits its answer. Dropped unanswered, the call ends as lost.
+/// A request that was not answered yet. If it is dropped unanswered, the call ends as lost.
 #[derive(Debug)]
 pub struct IncomingQuestion<Q, A> {
     /// What is asked.
@@ -47,8 +47,7 @@ impl<Q, A> RequestChannel<Q, A> {
         (Self { tx }, RespondChannel { rx })
     }
 
-    /// Asks and waits for the answer. Dropping the future tells the one who answers, see
-    /// [`IncomingQuestion::cancelled`].
+    /// Sends a request and waits for the response. Dropping the future cancels it, see [`IncomingQuestion::cancelled`].
     ///
     /// # Errors
     /// When the other half is gone, or dropped the question.

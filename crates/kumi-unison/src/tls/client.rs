@@ -1,4 +1,4 @@
-//! Which servers a client believes, and what it shows of itself.
+//! The TLS configuration of a client: which servers it trusts, and its own certificate.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -12,55 +12,55 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
 
 use super::server::roots_in;
-use super::verify::{AuthorityVerifier, Belief, BeliefVerifier, Shown};
+use super::verify::{AuthorityVerifier, RuleVerifier, Shown, TrustRule};
 use super::{ClusterKey, Credentials, Fingerprint, TlsError, TrustStore, provider};
 use crate::wire::ALPN;
 
-/// A client's side of TLS.
+/// The TLS configuration of a client.
 #[derive(Clone)]
 pub struct ClientTls {
     trust: Trust,
-    /// What the client shows when it is asked.
+    /// The client certificate, for servers that request one.
     credentials: Option<Credentials>,
 }
 
 #[derive(Clone)]
 enum Trust {
-    Believed(Belief),
+    Rule(TrustRule),
     FirstUse(TrustStore),
     Authorities(Arc<RootCertStore>),
 }
 
 impl ClientTls {
-    /// Believes a server that shows one of these certificates; its name and dates do not matter.
+    /// Trusts a server with one of these certificates; its names and dates are not checked.
     pub fn pinned(pins: impl IntoIterator<Item = Fingerprint>) -> Result<ClientTls, TlsError> {
-        ClientTls::with(Trust::Believed(Belief::Pinned(pins.into_iter().collect())))
+        ClientTls::with(Trust::Rule(TrustRule::Pinned(pins.into_iter().collect())))
     }
 
-    /// Believes what a server shows the first time, and from then on only that.
+    /// Trusts the certificate that a server has at the first connection, and from then on only that one (trust on first use).
     ///
-    /// A server is the host and port it is connected to by. It is recorded when the handshake is complete, so that a
-    /// certificate shown without its key leaves no trace.
+    /// A server is identified by the host and port of the connection. Its certificate is recorded when the handshake is
+    /// complete, which proves that the server holds the private key.
     pub fn trust_on_first_use(store: TrustStore) -> Result<ClientTls, TlsError> {
         ClientTls::with(Trust::FirstUse(store))
     }
 
-    /// Believes a certificate for the server's name that an authority of this PEM file signed.
+    /// Trusts a certificate for the server's name that an authority of this PEM file signed.
     pub fn ca_file(roots: impl AsRef<Path>) -> Result<ClientTls, TlsError> {
         let roots = Arc::new(roots_in(roots.as_ref())?);
         ClientTls::with(Trust::Authorities(roots))
     }
 
-    /// Believes, and is, a member of the cluster that holds this key; believes holders of its second key too.
+    /// Trusts holders of this cluster key, and of its second key, and authenticates with the first.
     pub fn cluster(key: &ClusterKey) -> Result<ClientTls, TlsError> {
-        let belief = Belief::Keys(key.public_keys()?);
-        ClientTls::with(Trust::Believed(belief))?.with_credentials(key.credentials()?)
+        let rule = TrustRule::Keys(key.public_keys()?);
+        ClientTls::with(Trust::Rule(rule))?.with_credentials(key.credentials()?)
     }
 
-    /// Believes every peer, on this machine only: connecting to an address that is not loopback is refused with
-    /// [`TlsError::NotLoopback`] before anything is sent.
+    /// Trusts every server on a loopback address. Connecting to another address fails with [`TlsError::NotLoopback`] before
+    /// anything is sent.
     pub fn danger_skip_verification_on_loopback() -> Result<ClientTls, TlsError> {
-        ClientTls::with(Trust::Believed(Belief::Anything))
+        ClientTls::with(Trust::Rule(TrustRule::Anything))
     }
 
     fn with(trust: Trust) -> Result<ClientTls, TlsError> {
@@ -70,7 +70,8 @@ impl ClientTls {
         })
     }
 
-    /// Shows these credentials to servers that ask (mutual TLS). Refused when they cannot be used.
+    /// Authenticates with these credentials to servers that request a certificate (mutual TLS). Fails when they cannot be
+    /// used.
     pub fn with_credentials(mut self, credentials: Credentials) -> Result<ClientTls, TlsError> {
         self.credentials = Some(credentials);
         self.config("", &Shown::default())?;
@@ -83,7 +84,7 @@ impl ClientTls {
         host: &str,
         address: SocketAddr,
     ) -> Result<(Attempt, Arc<QuicClientConfig>), TlsError> {
-        if matches!(self.trust, Trust::Believed(Belief::Anything)) && !is_loopback(address) {
+        if matches!(self.trust, Trust::Rule(TrustRule::Anything)) && !is_loopback(address) {
             return Err(TlsError::NotLoopback { address });
         }
         if ServerName::try_from(host).is_err() {
@@ -107,13 +108,12 @@ impl ClientTls {
         let provider = provider();
         let builder = ClientConfig::builder_with_provider(provider.clone())
             .with_protocol_versions(&[&rustls::version::TLS13])?;
-        let believing =
-            |belief: Belief| BeliefVerifier::new(belief, shown.clone(), provider.clone());
+        let by_rule = |rule: TrustRule| RuleVerifier::new(rule, shown.clone(), provider.clone());
         let verifier: Arc<dyn ServerCertVerifier> = match &self.trust {
-            Trust::Believed(belief) => believing(belief.clone()),
-            Trust::FirstUse(store) => believing(match store.known(peer) {
-                Some(known) => Belief::Pinned(vec![known]),
-                None => Belief::First,
+            Trust::Rule(rule) => by_rule(rule.clone()),
+            Trust::FirstUse(store) => by_rule(match store.known(peer) {
+                Some(known) => TrustRule::Pinned(vec![known]),
+                None => TrustRule::First,
             }),
             Trust::Authorities(roots) => {
                 let authorities =
@@ -140,9 +140,9 @@ impl ClientTls {
 impl fmt::Debug for ClientTls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let trust = match &self.trust {
-            Trust::Believed(Belief::Pinned(_)) => "pinned",
-            Trust::Believed(Belief::Keys(_)) => "cluster key",
-            Trust::Believed(Belief::Anything | Belief::First) => "every peer on loopback",
+            Trust::Rule(TrustRule::Pinned(_)) => "pinned",
+            Trust::Rule(TrustRule::Keys(_)) => "cluster key",
+            Trust::Rule(TrustRule::Anything | TrustRule::First) => "every peer on loopback",
             Trust::FirstUse(_) => "first use",
             Trust::Authorities(_) => "authorities",
         };
@@ -153,7 +153,7 @@ impl fmt::Debug for ClientTls {
     }
 }
 
-/// One connection being made: what its verifier saw, for the verdict afterwards.
+/// One connection attempt: what its verifier saw, to record the certificate or report why it was refused.
 pub(crate) struct Attempt {
     trust: Trust,
     peer: String,
@@ -161,9 +161,10 @@ pub(crate) struct Attempt {
 }
 
 impl Attempt {
-    /// Call once the handshake is complete: only then has the peer proved that it holds its certificate's key.
+    /// Records the certificate for trust on first use. To be called when the handshake is complete: only then has the peer
+    /// proved that it holds the certificate's key.
     pub(crate) fn confirm(&self) -> Result<(), TlsError> {
-        match (&self.trust, self.shown.believed()) {
+        match (&self.trust, self.shown.trusted()) {
             (Trust::FirstUse(store), Some(presented)) => store.remember(&self.peer, presented),
             _ => Ok(()),
         }
@@ -177,14 +178,14 @@ impl Attempt {
         }
         let presented = self.shown.refused()?;
         match &self.trust {
-            Trust::Believed(Belief::Pinned(_)) => Some(TlsError::NotPinned { peer, presented }),
-            Trust::Believed(Belief::Keys(_)) => Some(TlsError::OtherCluster { peer }),
+            Trust::Rule(TrustRule::Pinned(_)) => Some(TlsError::NotPinned { peer, presented }),
+            Trust::Rule(TrustRule::Keys(_)) => Some(TlsError::OtherCluster { peer }),
             Trust::FirstUse(store) => store.known(&peer).map(|known| TlsError::Changed {
                 peer,
                 presented,
                 known,
             }),
-            Trust::Believed(Belief::First | Belief::Anything) | Trust::Authorities(_) => None,
+            Trust::Rule(TrustRule::First | TrustRule::Anything) | Trust::Authorities(_) => None,
         }
     }
 }
@@ -199,7 +200,7 @@ fn peer_name(host: &str, port: u16) -> String {
     }
 }
 
-/// Whether an address cannot leave this machine; an IPv4 address written as IPv6 counts as what it is.
+/// Whether an address is a loopback address, also an IPv4 address mapped to IPv6.
 fn is_loopback(address: SocketAddr) -> bool {
     address.ip().to_canonical().is_loopback()
 }

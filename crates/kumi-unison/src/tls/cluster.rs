@@ -1,9 +1,9 @@
-//! A secret every member of a cluster knows, as TLS sees it.
+//! The cluster key: a secret that all members share, and the certificate derived from it.
 //!
 //! From the secret both sides derive the same Ed25519 key, and with it the same certificate. A handshake proves that
 //! the peer holds the private key, and each side accepts that one public key and no other: the
-//! holders of the secret are members, and no certificate has to be handed around. It does not tell members apart, and a member
-//! cannot be put out without giving all others a new secret; where that matters, a CA is the better choice.
+//! holders of the secret are members, and no certificates are distributed. It does not distinguish members, and a member can
+//! be excluded only by giving all others a new secret; where that matters, use a CA.
 //!
 //! ```text
 //! prk    = HKDF-Extract-SHA256(salt = "kumi unison/1 cluster", ikm = secret)
@@ -55,8 +55,7 @@ pub struct ClusterKey {
 }
 
 impl ClusterKey {
-    /// How short a secret may be. The derivation is fast, so it does not protect what people make up: take random
-    /// bytes, 32 of them.
+    /// The least length of a secret. The derivation is fast and does not protect guessable secrets: use 32 random bytes.
     pub const MIN_SECRET_BYTES: usize = 16;
 
     /// Derives from the secret's bytes, taken as they are.
@@ -126,7 +125,7 @@ impl ClusterKey {
         expand(&self.prk, label)
     }
 
-    /// What every member shows.
+    /// The certificate and key of every member.
     pub(super) fn credentials(&self) -> Result<Credentials, TlsError> {
         let mut document = PKCS8_HEAD.to_vec();
         document.extend(self.derive::<32>(SEED_LABEL)?);
@@ -164,7 +163,7 @@ impl ClusterKey {
     }
 }
 
-/// The bytes that HKDF gives for a label.
+/// The output of HKDF for a label.
 pub(super) fn expand<const LENGTH: usize>(
     prk: &hkdf::Prk,
     label: &[u8],

@@ -1,4 +1,4 @@
-//! A certificate chain with its private key: what one side shows of itself.
+//! A certificate chain with its private key.
 
 use std::fmt;
 use std::path::Path;
@@ -8,7 +8,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
 use super::{Fingerprint, TlsError};
 
-/// A certificate chain, leaf first, and the leaf's private key. Shown and logged only as its fingerprint.
+/// A certificate chain, leaf first, and the leaf's private key. `Debug` shows its fingerprint only.
 pub struct Credentials {
     pub(super) chain: Vec<CertificateDer<'static>>,
     pub(super) key: PrivateKeyDer<'static>,
@@ -16,10 +16,9 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Makes a new key and a certificate of its own for these names, which may be DNS names or IP addresses.
+    /// A new key and a self-signed certificate for these names, which may be DNS names or IP addresses.
     ///
-    /// Nothing is written anywhere: the certificate lives as long as this value, and peers know it by its
-    /// [`fingerprint`](Self::fingerprint).
+    /// It is not stored: peers that are to trust it are given its [`fingerprint`](Self::fingerprint).
     ///
     /// ```
     /// use kumi_unison::Credentials;
@@ -97,7 +96,7 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// All certificates of a PEM file; never none.
+/// All certificates of a PEM file; at least one.
 pub(super) fn certificates_in(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let pem = |source| TlsError::Pem {
         path: path.to_owned(),

@@ -1,4 +1,4 @@
-//! What can go wrong with certificates and keys.
+//! Errors of certificates, keys and the verification of peers.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use super::Fingerprint;
 use crate::text::Shown;
 
-/// Why a TLS decision could not be made, or why a peer was not believed. No text holds key material.
+/// Why a TLS configuration could not be made, or why a peer was not trusted. No text holds key material.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
@@ -143,7 +143,7 @@ pub enum TlsError {
         /// What TLS said.
         reason: String,
     },
-    /// The peer did not believe this side, or the two have no protocol in common. Usually this side's certificate is
+    /// The peer did not trust this side, or the two have no protocol in common. Usually this side's certificate is
     /// missing, or is not one that the server accepts.
     #[error("{peer} ended the handshake with TLS alert {alert}: {}", Shown(reason))]
     Refused {
@@ -163,7 +163,7 @@ pub enum TlsError {
         #[source]
         source: io::Error,
     },
-    /// The trust store's file could have been written by another user, so nothing in it can be believed.
+    /// The trust store's file could have been written by another user, so it is not trusted.
     #[error("others may write the trust store {}: its mode is {mode:o}, it has to be 600", path.display())]
     StorePermissions {
         /// The store's file.

@@ -1,4 +1,4 @@
-//! The names in a peer's certificate. Whether the certificate is to be believed was decided in the handshake.
+//! The names in a peer's certificate, which was verified in the handshake.
 
 use rustls::pki_types::{CertificateDer, ServerName};
 use webpki::EndEntityCert;

@@ -1,4 +1,4 @@
-//! What a server shows, and which clients it lets in.
+//! The TLS configuration of a server: its certificate, and which clients may connect.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use rustls::{RootCertStore, ServerConfig};
 
 use super::cluster::expand;
 use super::credentials::certificates_in;
-use super::verify::{Belief, BeliefVerifier, Shown};
+use super::verify::{RuleVerifier, Shown, TrustRule};
 use super::{ClusterKey, Credentials, Fingerprint, TlsError, provider};
 use crate::wire::ALPN;
 
-/// A server's side of TLS.
+/// The TLS configuration of a server.
 ///
 /// ```
 /// use kumi_unison::{ClientTls, ServerTls};
-/// // A certificate that lives as long as the process; clients get its fingerprint.
+/// // A certificate of this process only; clients are given its fingerprint.
 /// let server = ServerTls::development(&["localhost", "127.0.0.1"])?;
 /// let client = ClientTls::pinned([server.fingerprint()])?;
 /// # let _ = client;
@@ -31,7 +31,7 @@ pub struct ServerTls {
     clients: Clients,
 }
 
-/// What the connections of a server are known by to the next one.
+/// The secret from which stateless reset tokens are derived.
 pub(crate) struct ResetSecret(pub(crate) [u8; 64]);
 
 /// Which clients may connect.
@@ -42,12 +42,12 @@ enum Clients {
 }
 
 impl ServerTls {
-    /// Makes a certificate for these names now, and shows it for as long as this lives. Every client may connect.
+    /// A new self-signed certificate for these names, for this process only. Every client may connect.
     pub fn development(names: &[&str]) -> Result<ServerTls, TlsError> {
         ServerTls::with(Credentials::development(names)?)
     }
 
-    /// Shows the certificate of these PEM files. Every client may connect.
+    /// The certificate and key of these PEM files. Every client may connect.
     pub fn from_pem_files(
         chain: impl AsRef<Path>,
         key: impl AsRef<Path>,
@@ -55,7 +55,7 @@ impl ServerTls {
         ServerTls::with(Credentials::from_pem_files(chain, key)?)
     }
 
-    /// Shows these credentials. Every client may connect. Fails when the key is not the certificate's.
+    /// These credentials. Every client may connect. Fails when the key is not the certificate's.
     pub fn with(credentials: Credentials) -> Result<ServerTls, TlsError> {
         let tls = ServerTls {
             credentials,
@@ -65,13 +65,13 @@ impl ServerTls {
         Ok(tls)
     }
 
-    /// Shows the cluster's certificate, and lets in only holders of the cluster's key, or of its second key.
+    /// The cluster's certificate. Only holders of the cluster key, or of its second key, may connect.
     pub fn cluster(key: &ClusterKey) -> Result<ServerTls, TlsError> {
-        let belief = Belief::Keys(key.public_keys()?);
-        Ok(ServerTls::with(key.credentials()?)?.admit(belief))
+        let rule = TrustRule::Keys(key.public_keys()?);
+        Ok(ServerTls::with(key.credentials()?)?.admit(rule))
     }
 
-    /// Lets in only clients whose certificate an authority of this PEM file signed (mutual TLS).
+    /// Only clients whose certificate an authority of this PEM file signed may connect (mutual TLS).
     pub fn require_client_ca(mut self, roots: impl AsRef<Path>) -> Result<ServerTls, TlsError> {
         let roots = Arc::new(roots_in(roots.as_ref())?);
         let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider()).build()?;
@@ -79,30 +79,30 @@ impl ServerTls {
         Ok(self)
     }
 
-    /// Lets in only clients that show one of these certificates.
+    /// Only clients with one of these certificates may connect (mutual TLS).
     pub fn require_client_pins(self, pins: impl IntoIterator<Item = Fingerprint>) -> ServerTls {
-        self.admit(Belief::Pinned(pins.into_iter().collect()))
+        self.admit(TrustRule::Pinned(pins.into_iter().collect()))
     }
 
-    fn admit(mut self, belief: Belief) -> ServerTls {
-        let verifier = BeliefVerifier::new(belief, Shown::default(), provider());
+    fn admit(mut self, rule: TrustRule) -> ServerTls {
+        let verifier = RuleVerifier::new(rule, Shown::default(), provider());
         self.clients = Clients::Verified(verifier);
         self
     }
 
-    /// The fingerprint of the certificate clients will see.
+    /// The fingerprint of the server's certificate.
     pub fn fingerprint(&self) -> Fingerprint {
         self.credentials.fingerprint()
     }
 
-    /// What another process with the same private key knows too.
+    /// The reset secret, which another process with the same private key derives too.
     pub(crate) fn reset_secret(&self) -> Result<ResetSecret, TlsError> {
         let key = self.credentials.key.secret_der();
         let prk = hkdf::Salt::new(hkdf::HKDF_SHA256, b"kumi unison/1 reset").extract(key);
         Ok(ResetSecret(expand(&prk, b"kumi unison/1 reset: tokens")?))
     }
 
-    /// The handshake's side of a QUIC endpoint.
+    /// The configuration for a QUIC endpoint.
     pub(crate) fn quic_config(&self) -> Result<Arc<QuicServerConfig>, TlsError> {
         let builder = ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&rustls::version::TLS13])?;

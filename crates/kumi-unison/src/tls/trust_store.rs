@@ -1,8 +1,8 @@
-//! Which certificate a server showed the first time.
+//! The trust store: the fingerprint that each server had when it was first connected to (trust on first use).
 //!
-//! The file has a line per peer, `host:port fingerprint`, and is readable and writable by its owner alone. It is read
-//! again before each change and replaced whole, so programs that share it lose nothing but a race for the same second;
-//! in that race the later write wins, and the loser's peer is asked for its certificate once more.
+//! The file has a line per peer, `host:port fingerprint`, and is readable and writable by its owner alone. It is read again
+//! before each change and replaced atomically. If two programs change it at the same time, the later write wins, and the
+//! other program's peer is recorded again at its next connection.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,7 @@ use super::{Fingerprint, TlsError};
 /// How many peers a store holds.
 const MAX_PEERS: usize = 65_536;
 
-/// What peers showed when they were first met. Clones share their contents.
+/// The fingerprints of peers at their first connection. Clones share their contents.
 ///
 /// ```
 /// use kumi_unison::TrustStore;
@@ -35,15 +35,14 @@ struct Inner {
 }
 
 impl TrustStore {
-    /// Remembers until the last clone is dropped.
+    /// A store in memory, until the last clone is dropped.
     pub fn in_memory() -> TrustStore {
         TrustStore::with(None, BTreeMap::new())
     }
 
-    /// Remembers in a file, which is made, with mode 600, when the first peer is met.
+    /// A store in a file, which is created with mode 600 when the first peer is recorded.
     ///
-    /// Refused when others may write the file, or when a line is not understood: a store that may have been tampered
-    /// with is worse than none.
+    /// Fails when other users may write the file, or when a line cannot be parsed.
     pub fn file(path: impl Into<PathBuf>) -> Result<TrustStore, TlsError> {
         let path = path.into();
         let peers = read(&path)?;
@@ -59,12 +58,12 @@ impl TrustStore {
         }
     }
 
-    /// What this peer, written `host:port`, showed the first time.
+    /// The recorded fingerprint of this peer, written `host:port`.
     pub fn known(&self, peer: &str) -> Option<Fingerprint> {
         self.peers().get(peer).copied()
     }
 
-    /// Records what a peer showed, unless something else is on record. Writes the file, so it blocks briefly.
+    /// Records a peer's fingerprint, unless another one is recorded. Writes the file, so it blocks briefly.
     pub fn remember(&self, peer: &str, presented: Fingerprint) -> Result<(), TlsError> {
         let mut peers = self.peers();
         if let Some(path) = &self.inner.path {

@@ -1,8 +1,7 @@
-//! The verifiers that are not about certificate authorities, and one that notes why a certificate is not trusted.
+//! The verifiers without certificate authorities, and one with authorities that records why a certificate is not trusted.
 //!
-//! All of them check the handshake's signature with the certificate's key, so a certificate that was merely copied
-//! proves nothing. They differ in which certificate they believe. Names and dates in it are not looked at: who pins a
-//! certificate has already said whose it is.
+//! All of them check the handshake's signature with the certificate's key, so a copied certificate without its key is
+//! refused. They differ in which certificates they trust. Names and dates of pinned certificates are not checked.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -19,33 +18,33 @@ use rustls::{
 
 use super::{CertificateFault, Fingerprint};
 
-/// Which certificates are believed.
+/// Which certificates are trusted.
 #[derive(Clone, Debug)]
-pub(super) enum Belief {
+pub(super) enum TrustRule {
     /// Exactly these.
     Pinned(Vec<Fingerprint>),
-    /// Whichever comes; the caller records it once the handshake is complete.
+    /// Any; the caller records it when the handshake is complete.
     First,
     /// Every certificate with one of these keys.
     Keys(Vec<SubjectPublicKeyInfoDer<'static>>),
-    /// Every certificate; only for this machine.
+    /// Any, on loopback only.
     Anything,
 }
 
-/// What a peer showed and whether it was believed, to report why a handshake failed, or to record it.
+/// The certificate of a peer and whether it was trusted, to report why a handshake failed, or to record it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shown(Arc<Mutex<Seen>>);
 
 #[derive(Debug, Default)]
 struct Seen {
-    /// The certificate, and whether it was believed.
+    /// The certificate's fingerprint, and whether it was trusted.
     certificate: Option<(Fingerprint, bool)>,
     /// Why it is not trusted.
     fault: Option<CertificateFault>,
 }
 
 impl Shown {
-    pub(super) fn believed(&self) -> Option<Fingerprint> {
+    pub(super) fn trusted(&self) -> Option<Fingerprint> {
         self.get(true)
     }
 
@@ -55,16 +54,16 @@ impl Shown {
 
     fn get(&self, wanted: bool) -> Option<Fingerprint> {
         let shown = self.seen().certificate;
-        shown.and_then(|(fingerprint, believed)| (believed == wanted).then_some(fingerprint))
+        shown.and_then(|(fingerprint, trusted)| (trusted == wanted).then_some(fingerprint))
     }
 
-    /// Why the certificate that was shown is not trusted.
+    /// Why the peer's certificate is not trusted.
     pub(super) fn fault(&self) -> Option<CertificateFault> {
         self.seen().fault.clone()
     }
 
-    fn set(&self, fingerprint: Fingerprint, believed: bool) {
-        self.seen().certificate = Some((fingerprint, believed));
+    fn set(&self, fingerprint: Fingerprint, trusted: bool) {
+        self.seen().certificate = Some((fingerprint, trusted));
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -72,18 +71,18 @@ impl Shown {
     }
 }
 
-/// Verifies a server or a client by a [`Belief`].
+/// Verifies a server or a client by a [`TrustRule`].
 #[derive(Debug)]
-pub(super) struct BeliefVerifier {
-    belief: Belief,
+pub(super) struct RuleVerifier {
+    rule: TrustRule,
     shown: Shown,
     provider: Arc<CryptoProvider>,
 }
 
-impl BeliefVerifier {
-    pub(super) fn new(belief: Belief, shown: Shown, provider: Arc<CryptoProvider>) -> Arc<Self> {
-        Arc::new(BeliefVerifier {
-            belief,
+impl RuleVerifier {
+    pub(super) fn new(rule: TrustRule, shown: Shown, provider: Arc<CryptoProvider>) -> Arc<Self> {
+        Arc::new(RuleVerifier {
+            rule,
             shown,
             provider,
         })
@@ -91,16 +90,16 @@ impl BeliefVerifier {
 
     fn check(&self, certificate: &CertificateDer<'_>) -> Result<(), Error> {
         let fingerprint = Fingerprint::of(certificate);
-        let believed = match &self.belief {
-            Belief::Pinned(pins) => pins.contains(&fingerprint),
-            Belief::Keys(keys) => {
+        let trusted = match &self.rule {
+            TrustRule::Pinned(pins) => pins.contains(&fingerprint),
+            TrustRule::Keys(keys) => {
                 let shown = ParsedCertificate::try_from(certificate)?;
                 keys.contains(&shown.subject_public_key_info())
             }
-            Belief::First | Belief::Anything => true,
+            TrustRule::First | TrustRule::Anything => true,
         };
-        self.shown.set(fingerprint, believed);
-        if believed {
+        self.shown.set(fingerprint, trusted);
+        if trusted {
             Ok(())
         } else {
             Err(CertificateError::ApplicationVerificationFailure.into())
@@ -124,12 +123,12 @@ impl BeliefVerifier {
     }
 }
 
-/// QUIC has no TLS before 1.3, so a signature of an older version is a peer out of its mind.
+/// QUIC uses TLS 1.3 only, so a TLS 1.2 signature is an error of the peer.
 fn no_older_tls() -> Error {
     PeerMisbehaved::SignedHandshakeWithUnadvertisedSigScheme.into()
 }
 
-impl ServerCertVerifier for BeliefVerifier {
+impl ServerCertVerifier for RuleVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -165,7 +164,7 @@ impl ServerCertVerifier for BeliefVerifier {
     }
 }
 
-impl ClientCertVerifier for BeliefVerifier {
+impl ClientCertVerifier for RuleVerifier {
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }
@@ -203,7 +202,7 @@ impl ClientCertVerifier for BeliefVerifier {
     }
 }
 
-/// Verifies a server by authorities, and notes why it did not believe one.
+/// Verifies a server by authorities, and records why it is not trusted.
 #[derive(Debug)]
 pub(super) struct AuthorityVerifier {
     authorities: Arc<WebPkiServerVerifier>,

@@ -123,7 +123,7 @@ pub struct PacketHeader {
     pub sequence: u64,
     /// The sender's clock, nanoseconds since 1970. Informs; nothing depends on it.
     pub timestamp_ns: u64,
-    /// The stream the sender believes it writes to. Informs.
+    /// The sender's id of the stream. Information only.
     pub stream_id: u64,
     /// The id of a request, else 0.
     pub message_id: u64,

@@ -1,4 +1,4 @@
-//! The first message of an incoming stream, and what becomes of it.
+//! The first message of an incoming stream: an opening, a legacy message, or an error.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::wire::{
     ProtocolMessage, WireError, encode_frame, encode_unframed,
 };
 
-/// What an incoming stream turned out to be.
+/// The first message of an incoming stream.
 pub(crate) enum First {
     /// The opening of a channel; frames follow.
     Channel {
@@ -35,7 +35,7 @@ pub(crate) enum First {
     Nothing,
 }
 
-/// An opening that awaits its answer.
+/// An opening that was neither acknowledged nor refused yet.
 pub(crate) struct Accepted {
     pub(crate) opening: Opening,
     id: u64,
@@ -63,7 +63,7 @@ impl Accepted {
             ChannelDriver::acceptor(name, (&opening, id), stream_id, options, context, whole)?;
         let channel = driver.channel();
         if driver.is_own_stream() {
-            // Boxed, since the stream's task would be moved about with room for it, whatever the stream is for.
+            // Boxed, so that the task of every other stream is not as large.
             let moving = Box::pin(tasks::run_own_stream_answer(driver, send, recv, reader));
             return Ok((channel, Some(moving)));
         }
@@ -76,7 +76,7 @@ impl Accepted {
     }
 }
 
-/// A first message that is none.
+/// The error of a first message that cannot be decoded.
 pub(crate) struct Spoiled {
     pub(crate) error: NetworkError,
     /// It came in the legacy form.
@@ -127,7 +127,7 @@ fn understand(
                 content_type: message.content_type,
                 bytes: message.payload,
             };
-            // Hand-made openings may say nothing at all.
+            // The payload of a hand-written opening may be empty.
             let opening = if payload.bytes.is_empty() {
                 Opening::default()
             } else {

@@ -34,9 +34,8 @@ pub(crate) const MAX_DATAGRAM_PAYLOAD: usize = 64 * 1024;
 pub struct ConnectionLimits {
     /// Requests running at a time, over all channels.
     pub(crate) max_in_flight: usize,
-    /// Bytes of frames that were begun and not completed, over all channels. The stream that goes beyond it is cut off:
-    /// merely not reading it would let what is unread use up the connection's window, and nothing would get through. A
-    /// peer that is this runtime waits before it sends so much.
+    /// Bytes of incomplete frames, over all channels. The stream that exceeds it is reset: if it were only left unread, its
+    /// bytes would use up the connection's window and block all streams. A kumi-unison peer waits before it sends so much.
     pub(crate) max_partial_bytes: usize,
     /// Bytes of whole messages, unfolded: requests that wait or run, and events that were not taken, over all channels. A
     /// request beyond it is refused as busy, an event ends its stream.
@@ -69,13 +68,13 @@ impl ConnectionLimits {
         self
     }
 
-    /// What we send is kept below what we ourselves would take, in the expectation that the peer takes as much: three
-    /// quarters of what may be held, the rest being for events and what was cancelled.
+    /// The bytes of requests in flight that this side allows itself, on the assumption that the peer has the same limits:
+    /// three quarters of `max_held_bytes`, the rest being for events and cancelled requests.
     fn call_room(&self) -> usize {
         (self.max_held_bytes / 4 * 3).clamp(1, Semaphore::MAX_PERMITS)
     }
 
-    /// Twice what a peer that is this runtime may have asked: its answers may be on their way when it asks again.
+    /// Twice the bytes that a kumi-unison peer may have in flight: it may send new requests before the responses arrive.
     fn max_answer_bytes(&self) -> usize {
         self.max_held_bytes.saturating_mul(2)
     }
@@ -85,7 +84,7 @@ impl ConnectionLimits {
         self.max_answer_bytes()
     }
 
-    /// Half of what may be unfinished; as much again may be on its way.
+    /// Half of `max_partial_bytes`; as many bytes again may be in flight.
     fn write_room(&self) -> usize {
         (self.max_partial_bytes / 2).clamp(1, Semaphore::MAX_PERMITS)
     }
@@ -114,15 +113,15 @@ pub struct ChannelHandle {
     pub direction: ChannelDirection,
 }
 
-/// What is counted and held. A client's connections share one: a channel that goes on after a lost connection holds and
-/// counts what the next connection shows and limits.
+/// The counters and budgets of a connection. All connections of a client share one, because a persistent channel keeps its
+/// charges from one connection to the next.
 #[derive(Debug)]
 pub(crate) struct Usage {
     metrics: Arc<Metrics>,
     running: AtomicUsize,
     partial_bytes: AtomicUsize,
-    /// What all of this counts against, besides the connection's own limits.
-    share: Option<Arc<Share>>,
+    /// The endpoint's budget, which is charged too.
+    share: Arc<Share>,
     budget: Arc<Budget>,
     /// Long responses of this side that the peer has not received.
     answers: Arc<Budget>,
@@ -135,8 +134,8 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    pub(crate) fn new(limits: &ConnectionLimits, share: Option<Arc<Share>>) -> Arc<Self> {
-        let budget = |limit_bytes| Arc::new(Budget::shared(limit_bytes, share.clone()));
+    pub(crate) fn new(limits: &ConnectionLimits, share: Arc<Share>) -> Arc<Self> {
+        let budget = |limit_bytes| Arc::new(Budget::shared(limit_bytes, Arc::clone(&share)));
         Arc::new(Self {
             metrics: Arc::default(),
             running: AtomicUsize::new(0),
@@ -193,7 +192,7 @@ impl ConnectionContext {
 
     /// A context with these limits. An endpoint's connections share one codec.
     pub fn with(limits: ConnectionLimits, codec: Arc<Codec>) -> Arc<Self> {
-        Self::with_usage(limits, codec, Usage::new(&limits, None))
+        Self::with_usage(limits, codec, Usage::new(&limits, Share::unlimited()))
     }
 
     /// As [`Self::with`], for a connection that shares with others what it counts, or the budget of an endpoint.
@@ -243,18 +242,18 @@ impl ConnectionContext {
         *lock(&self.peer)
     }
 
-    /// Remembers the peer's address.
+    /// Sets the peer's address.
     pub fn set_peer(&self, peer: SocketAddr) {
         *lock(&self.peer) = Some(peer);
     }
 
-    /// The certificates that the peer showed and was believed by, in DER form, leaf first. None where the transport has
-    /// none, and at a server that asks its clients for none.
+    /// The peer's verified certificates in DER form, leaf first. Empty in memory, and at a server that requires none of its
+    /// clients.
     pub fn peer_certificates(&self) -> Vec<Bytes> {
         lock(&self.peer_certificates).clone()
     }
 
-    /// The fingerprint of the peer's own certificate: at a server with mutual TLS, who asks.
+    /// The fingerprint of the peer's leaf certificate, by which a server with mutual TLS identifies a client.
     #[cfg(feature = "quic")]
     pub fn peer_fingerprint(&self) -> Option<crate::Fingerprint> {
         let certificates = lock(&self.peer_certificates);
@@ -280,7 +279,7 @@ impl ConnectionContext {
             .unwrap_or_default()
     }
 
-    /// Remembers the peer's certificates.
+    /// Sets the peer's certificates.
     pub fn set_peer_certificates(&self, certificates: Vec<Bytes>) {
         *lock(&self.peer_certificates) = certificates;
     }
@@ -307,7 +306,7 @@ impl ConnectionContext {
         &self.usage.metrics
     }
 
-    /// The peer announced its end (GOAWAY): requests that start from now on fail as draining.
+    /// The peer sent GOAWAY: requests that start from now on fail as draining.
     pub fn drain(&self) {
         self.draining.store(true, Ordering::SeqCst);
         for driver in self.drivers() {
@@ -315,7 +314,7 @@ impl ConnectionContext {
         }
     }
 
-    /// We announced our end on this connection: channels and requests that come from now on are refused as draining.
+    /// This side sent GOAWAY: channels and requests of the peer are refused as draining from now on.
     pub fn refuse_requests(&self) {
         self.refusing.store(true, Ordering::SeqCst);
         for driver in self.drivers() {
@@ -346,7 +345,7 @@ impl ConnectionContext {
 
     /// Resolves when no request runs here and no call of ours waits for its answer.
     ///
-    /// It asks now and then: it is wanted once in a connection's life, and so need not cost anything while calls run.
+    /// It polls at intervals: it is used once per connection, and so costs nothing while calls run.
     pub async fn idle(&self) {
         const ASK_AGAIN: Duration = Duration::from_millis(5);
         let is_busy = |driver: &Arc<ChannelDriver>| driver.is_busy();
@@ -355,7 +354,7 @@ impl ConnectionContext {
         }
     }
 
-    /// Resolves when no request runs here any more. It asks ever less often, for handlers that go on and on.
+    /// Resolves when no request runs here. It polls at intervals that grow.
     #[cfg(feature = "quic")]
     pub(crate) async fn requests_done(&self) {
         const ASK_AT_LEAST: Duration = Duration::from_millis(500);
@@ -408,7 +407,7 @@ impl ConnectionContext {
         Some(())
     }
 
-    /// Lets the datagrams of a stream reach a channel.
+    /// Registers a channel for the datagrams of its stream.
     pub(crate) fn route_datagrams(&self, stream_id: u64, driver: Weak<ChannelDriver>) {
         lock(&self.datagram_channels).insert(stream_id, driver);
     }
@@ -426,14 +425,14 @@ impl ConnectionContext {
         }
     }
 
-    /// Lets calls on streams of their own find a channel that the peer opened.
+    /// Registers a channel that the peer opened, for calls on streams of their own.
     pub(crate) fn accept_channel(&self, stream_id: u64, driver: Weak<ChannelDriver>) {
         lock(&self.accepted).insert(stream_id, driver);
         self.was_accepted.notify_waiters();
     }
 
-    /// The channel that the peer opened on a stream. A call on a stream of its own may be here before it, since streams
-    /// do not wait for each other; then this waits.
+    /// The channel that the peer opened on a stream. Waits for it, because streams are not ordered: a call on a stream of its
+    /// own may arrive before the opening of its channel.
     pub(crate) async fn accepted_on(&self, stream_id: u64) -> Arc<ChannelDriver> {
         loop {
             let accepted = self.was_accepted.notified();
@@ -477,7 +476,7 @@ impl ConnectionContext {
         &self.codec
     }
 
-    /// Notes an open channel; the key is for [`Self::remove_channel`].
+    /// Adds an open channel; the key is for [`Self::remove_channel`].
     pub(crate) fn register_channel(
         &self,
         handle: ChannelHandle,
@@ -527,16 +526,15 @@ impl ConnectionContext {
         if before == after {
             return true;
         }
-        if let Some(share) = &self.usage.share {
-            if after < before {
-                share.give_back(before - after);
-            } else if !share.take(after - before) {
-                share.give_back(before);
-                self.usage
-                    .partial_bytes
-                    .fetch_sub(before, Ordering::Relaxed);
-                return false;
-            }
+        let share = &self.usage.share;
+        if after < before {
+            share.give_back(before - after);
+        } else if !share.take(after - before) {
+            share.give_back(before);
+            self.usage
+                .partial_bytes
+                .fetch_sub(before, Ordering::Relaxed);
+            return false;
         }
         let total = self.usage.partial_bytes.fetch_add(after, Ordering::Relaxed) + after;
         self.usage
@@ -544,9 +542,7 @@ impl ConnectionContext {
             .fetch_sub(before, Ordering::Relaxed);
         if after > before && total - before > self.limits.max_partial_bytes {
             self.usage.partial_bytes.fetch_sub(after, Ordering::Relaxed);
-            if let Some(share) = &self.usage.share {
-                share.give_back(after);
-            }
+            share.give_back(after);
             return false;
         }
         true

@@ -29,7 +29,7 @@ use crate::payload::Payload;
 use crate::trace::TraceContext;
 use crate::wire::{Codec, Prepared, ProtocolMessage};
 
-/// Requests that try again when there is room: enough to fill a write, too few to be a herd.
+/// How many waiting requests are woken when there is room: enough to fill a write, few enough to avoid a thundering herd.
 const SLOT_LISTENERS: usize = 64;
 
 /// Runs the core of one channel. The tasks of its stream and the handles of the application share it.
@@ -64,7 +64,7 @@ pub(crate) struct ChannelDriver {
     datagrams: Mutex<Option<Arc<dyn DatagramLink>>>,
 }
 
-/// Senders that found no room wait in order; only the first few listen for room.
+/// A queue of senders that found no room. Only the first few are woken when there is room.
 struct Gate {
     line: Semaphore,
     first: usize,
@@ -72,7 +72,7 @@ struct Gate {
 }
 
 impl Gate {
-    /// `first`: how many listen at a time. More than one may overtake each other.
+    /// `first` is how many are woken at a time. If it is more than one, they may overtake each other.
     fn new(first: usize) -> Self {
         Self {
             line: Semaphore::new(first),
@@ -81,7 +81,7 @@ impl Gate {
         }
     }
 
-    /// Whether the line is empty.
+    /// Whether no sender waits.
     fn is_free(&self) -> bool {
         self.line.available_permits() == self.first
     }
@@ -226,12 +226,12 @@ impl ChannelDriver {
         driver
     }
 
-    /// The application's side of this driver. When the last copy is gone, the channel closes.
+    /// The application's handle. When the last clone is dropped, the channel closes.
     pub(super) fn channel(self: &Arc<Self>) -> UnisonChannel {
         self.channel_moved_by(None)
     }
 
-    /// As [`Self::channel`], on a stream for one call, whose caller moves its bytes.
+    /// As [`Self::channel`], on a stream for one call, whose caller runs the reader and the writer.
     pub(super) fn channel_moved_by(
         self: &Arc<Self>,
         moving: Option<BoxFuture<'static, ()>>,
@@ -239,6 +239,7 @@ impl ChannelDriver {
         let handle = Arc::new(Handle {
             driver: Arc::clone(self),
             moving: Mutex::new(moving),
+            #[cfg(feature = "quic")]
             kept: OnceLock::new(),
         });
         let _ = self.handle.set(Arc::downgrade(&handle));
@@ -249,7 +250,7 @@ impl ChannelDriver {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One step of the core, and what follows from it. Requests to run go to tasks of their own.
+    /// Runs one step of the core and its effects. Requests run in tasks of their own.
     pub(super) fn step<R>(self: &Arc<Self>, step: impl FnOnce(&mut Core, &mut Effects) -> R) -> R {
         let (result, calls) = self.step_here(step);
         for call in calls {
@@ -267,7 +268,7 @@ impl ChannelDriver {
         result
     }
 
-    /// One step of the core that yields no requests to run, or whose caller runs them.
+    /// Runs one step of the core and its effects, but for the requests to run, which the caller runs.
     pub(super) fn step_here<R>(
         &self,
         step: impl FnOnce(&mut Core, &mut Effects) -> R,
@@ -330,7 +331,7 @@ impl ChannelDriver {
         }
     }
 
-    /// Sends a request and waits for its answer, which comes at the deadline at the latest.
+    /// Sends a request and waits for its response, at most until the deadline.
     pub(super) async fn call(
         &self,
         method: &str,
@@ -377,7 +378,7 @@ impl ChannelDriver {
         }
         let outgoing = call.outgoing(now);
         let mut prepared = if outgoing.is_long() {
-            // Those in line try often, and preparing takes a while.
+            // Encoded once, before waiting: a waiting sender tries several times.
             self.lock().check_start(call.payload.content_type)?;
             Some(outgoing.prepare(&self.codec)?)
         } else {
@@ -387,7 +388,7 @@ impl ChannelDriver {
             .0
     }
 
-    /// Waits for room, or for the next connection. The call has not left as long as this waits.
+    /// Waits for room, or for the next connection. The request is not sent while this waits.
     async fn start_when_possible(
         &self,
         call: &NewCall<'_>,
@@ -409,12 +410,12 @@ impl ChannelDriver {
         }
     }
 
-    /// The error of a call that waited for a connection and never left.
+    /// The error of a call that waited for a connection and was not sent.
     pub(super) fn not_sent(&self) -> NetworkError {
         NetworkError::lost(false, self.carrier().context.peer())
     }
 
-    /// The error of a call whose deadline passed before it left.
+    /// The error of a call whose deadline passed before it was sent.
     pub(super) fn not_sent_in_time(&self) -> NetworkError {
         if self.is_lost() {
             self.not_sent()
@@ -434,7 +435,7 @@ impl ChannelDriver {
             .await;
     }
 
-    /// Resolves when there is a connection, or will be none any more.
+    /// Resolves when there is a connection, or the channel has ended.
     async fn connected(&self) {
         let is_waiting = |phase: &Phase| matches!(phase, Phase::Lost | Phase::Opening { .. });
         self.wait_state(|phase| (!is_waiting(phase)).then_some(()))
@@ -472,9 +473,9 @@ impl ChannelDriver {
         self.context.metrics().events_waited.increment();
         let waiting = self.credits.wait(send);
         tokio::pin!(waiting);
-        let patience = self.options.credit_timeout;
+        let timeout = self.options.credit_timeout;
         let began = now();
-        let mut until = after(began, patience);
+        let mut until = after(began, timeout);
         loop {
             let deadline = tokio::time::Instant::from_std(until);
             if let Ok(sent) = tokio::time::timeout_at(deadline, &mut waiting).await {
@@ -486,12 +487,12 @@ impl ChannelDriver {
                 tokio::select! {
                     biased;
                     sent = &mut waiting => return sent,
-                    () = self.connected() => until = after(now(), patience),
+                    () = self.connected() => until = after(now(), timeout),
                 }
                 continue;
             };
-            // The senders before this one in the line may have taken all the credit that came.
-            until = after(held_since.max(began), patience);
+            // The senders before this one in the queue may have used all the credit that was returned.
+            until = after(held_since.max(began), timeout);
             if until <= now() {
                 tracing::info!(
                     connection_id = %self.context.connection_id,
@@ -504,7 +505,7 @@ impl ChannelDriver {
         }
     }
 
-    /// Queues an event, or says why not. A long one is encoded here, before the lock, and once.
+    /// Queues an event, or returns why it cannot be. A long one is encoded once, before the lock is taken.
     fn try_event(
         &self,
         method: &str,
@@ -520,7 +521,7 @@ impl ChannelDriver {
             .0
     }
 
-    /// Whether calls wait for answers, or requests for theirs.
+    /// Whether a call waits for its response, or a request of the peer is not answered.
     pub(crate) fn is_busy(&self) -> bool {
         let (calls, _, running) = self.lock().load();
         calls + running > 0
@@ -554,7 +555,7 @@ impl ChannelDriver {
         self.lock()
     }
 
-    /// Resolves as soon as `done` says something about the phase.
+    /// Resolves when `done` returns a value for the phase.
     pub(super) async fn wait_state<T>(&self, mut done: impl FnMut(&Phase) -> Option<T>) -> T {
         loop {
             let changed = self.state.notified();
@@ -600,11 +601,11 @@ impl ChannelDriver {
         self.own_stream
     }
 
-    /// A service often holds its own channel. Once that has ended, the circle is broken here.
+    /// Drops the service of a channel that has ended: a service often holds its own channel, which would be a reference cycle.
     fn forget_service(&self) {
         let service = self.service.lock();
         let service = service.unwrap_or_else(PoisonError::into_inner).take();
-        // Its destructor is the application's, and runs without the lock.
+        // Dropped after the lock, because its destructor is the application's.
         drop(service);
     }
 

@@ -1,4 +1,4 @@
-//! The answering side: what a request looks like to its handler.
+//! Services, which respond to requests, and requests as their handlers get them.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use crate::error::RemoteError;
 use crate::payload::Payload;
 use crate::trace::TraceContext;
 
-/// Answers requests.
+/// Responds to requests.
 ///
-/// A request's future is first polled where its bytes were read, so an answer that needs no waiting costs no task; one
-/// that waits goes on as a task of its own. It is never dropped early: when the caller gives up, the request's token
-/// fires, and the handler decides. Code that computes for long without awaiting belongs on another thread.
+/// A request's future is first polled by the reader, so a response that is ready at once costs no task; otherwise the future
+/// becomes a task. It is never dropped early: when the caller gives up, the request's token fires, and the handler returns
+/// when it chooses. Long computations belong on another thread.
 ///
 /// Closures are services:
 ///
@@ -37,7 +37,7 @@ use crate::trace::TraceContext;
 /// # assert_eq!(RemoteError::method_not_found("x").code, "method-not-found");
 /// ```
 pub trait Service: Send + Sync + 'static {
-    /// Answers one request.
+    /// Responds to one request.
     fn call(&self, request: IncomingRequest) -> BoxFuture<'static, Result<Payload, RemoteError>>;
 }
 
@@ -73,22 +73,22 @@ impl IncomingRequest {
         }
     }
 
-    /// What is asked.
+    /// The method.
     pub fn method(&self) -> &str {
         &self.call.method
     }
 
-    /// The question's content.
+    /// The payload.
     pub fn payload(&self) -> &Payload {
         &self.call.payload
     }
 
-    /// The question's content, without copying it.
+    /// The payload, without copying it.
     pub fn into_payload(self) -> Payload {
         self.call.payload
     }
 
-    /// Until when the caller waits.
+    /// The caller's deadline.
     pub fn deadline(&self) -> Option<Instant> {
         self.call.deadline
     }
@@ -105,7 +105,7 @@ impl IncomingRequest {
         self.call.trace
     }
 
-    /// The channel it belongs to, to send events on or to ask back; also when it came on a stream of its own.
+    /// The channel it belongs to, to send events or requests; also if it came on a stream of its own.
     pub fn channel(&self) -> &UnisonChannel {
         &self.channel
     }

@@ -1,4 +1,4 @@
-//! Messages over a stream without the rules of a channel: what the control stream is made of.
+//! Messages over a stream without a channel, as on the control stream.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -91,7 +91,7 @@ impl UnisonStream {
         }
     }
 
-    /// Sends a message. When the future is dropped half-way, the stream is of no further use.
+    /// Sends a message. If the future is dropped before its end, the stream cannot be used any more.
     ///
     /// # Errors
     /// When the message is too long or the stream broke.

@@ -1,7 +1,7 @@
-//! What moves a channel's bytes: a reader and a writer. Both end when the channel does.
+//! The reader and the writer of a channel's stream. Both end when the channel does.
 //!
-//! The writer takes all that is queued in one go, so calls made together leave together. The reader takes all frames
-//! that arrived in one go, under one lock. Neither waits for the other. On most channels they are two tasks; on a
+//! The writer writes all queued messages at once, so calls made together are sent together. The reader handles all frames
+//! that arrived together under one lock. Neither waits for the other. On most channels they are two tasks; on a
 //! stream for one call they are part of the caller's future on one side and of the stream's task on the other, because
 //! two tasks for each such call cost more than the rest of it.
 
@@ -26,12 +26,12 @@ use crate::wire::{FrameReader, Metadata, PacketHeader, ProtocolMessage};
 /// How long the reader may take to find the close reason after the peer has stopped reading.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 
-/// Messages that are handled before others get their turn: then the answers to the first leave while the next are read,
-/// and the two sides of a busy channel work at the same time instead of one after the other.
+/// Messages that the reader handles before it yields: the responses to the first are sent while the next are read, so that
+/// both sides of a busy channel work in parallel.
 const BATCH_MESSAGES: usize = 32;
 
-/// They are handled when this much was unfolded, if not before: what a few bytes unfold to is refused or charged before
-/// more of it is.
+/// The reader also yields after this many decompressed bytes, so that they are refused or charged before more are
+/// decompressed.
 const BATCH_BYTES: usize = 256 * 1024;
 
 /// Starts both tasks on the current runtime.
@@ -66,7 +66,7 @@ pub(super) async fn run_own_stream_answer<S: TransportSend, R: TransportRecv>(
 }
 
 /// The asking side of a stream for one call: writes the opening and the request, which are queued when this is first
-/// polled, ends that half, and reads until the peer has ended the other. Dropped before that, it takes the call back.
+/// polled, finishes that half, and reads until the peer has finished the other. Dropped before that, it cancels the call.
 pub(super) async fn run_own_stream_call<S: TransportSend, R: TransportRecv>(
     driver: Arc<ChannelDriver>,
     send: S,
@@ -116,7 +116,7 @@ async fn write_once<S: TransportSend>(
     }
 }
 
-/// A stream that is reset unless it came to its end.
+/// Resets the stream when dropped, unless it was finished.
 struct ResetOnDrop<S: TransportSend> {
     stream: S,
     armed: bool,
@@ -393,7 +393,7 @@ async fn read_until_end<R: TransportRecv>(
     let mut timer = Timer::new();
     let mut partial_until = None;
     loop {
-        // What is in first: the accepting side begins with what followed the opening.
+        // Buffered bytes first: on the accepting side they follow the opening.
         let more = take_frames(driver, reader, &mut batch);
         if !batch.is_empty() {
             partial_until = None;
@@ -455,7 +455,7 @@ fn take_frames(
     Ok(more)
 }
 
-/// Tells the core, under one lock, and runs what it says.
+/// Passes messages to the core under one lock, and runs its effects.
 fn handle(
     driver: &Arc<ChannelDriver>,
     stream: u64,

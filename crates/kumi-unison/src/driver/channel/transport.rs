@@ -1,4 +1,4 @@
-//! What a channel needs of the stream under it: chunks in, chunks out.
+//! The interface between a channel and its stream: chunks in, chunks out.
 //!
 //! Chunks instead of `AsyncRead` and `AsyncWrite`, because QUIC hands out and takes reference-counted chunks: nothing
 //! is copied between the transport's buffers and the frame reader, and a burst of frames is one write.
@@ -72,8 +72,8 @@ pub trait TransportSend: Send + 'static {
         async {}
     }
 
-    /// Resolves when the peer said that it reads no more of this, or is gone. Default: never, which only means that a
-    /// handler whose caller has ended its own half does not hear when the caller gives up.
+    /// Resolves when the peer stopped reading this half, or is gone. Default: never; then a handler whose caller has finished
+    /// its own half is not cancelled when the caller gives up.
     fn stopped(&self) -> impl Future<Output = ()> + Send + 'static {
         std::future::pending()
     }
@@ -84,7 +84,7 @@ pub trait TransportSend: Send + 'static {
     }
 }
 
-/// [`TransportRecv`] behind a pointer, for where speed does not matter.
+/// A [`TransportRecv`] of any type.
 pub(crate) trait DynRecv: Send {
     fn read<'a>(
         &'a mut self,
@@ -106,7 +106,7 @@ impl<R: TransportRecv> DynRecv for R {
     }
 }
 
-/// [`TransportSend`] behind a pointer.
+/// A [`TransportSend`] of any type.
 pub(crate) trait DynSend: Send {
     fn write<'a>(
         &'a mut self,

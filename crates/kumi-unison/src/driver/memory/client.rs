@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use super::pipe::memory_stream;
+use super::stream::memory_stream;
 use crate::driver::channel::context::ConnectionContext;
 use crate::driver::channel::{ChannelOptions, StreamOpener, UnisonChannel};
 use crate::driver::registry::ChannelRegistry;

@@ -25,7 +25,7 @@ pub(super) async fn run(listener: Arc<Listener>) {
             Some(_) = connections.join_next() => {}
         }
     }
-    // Each connection sees it and ends; those that already drained are gone.
+    // Each connection that is left ends by this token.
     listener.stop.cancel();
     while connections.join_next().await.is_some() {}
     listener.close(CloseCode::Done, b"stopped").await;
@@ -56,13 +56,13 @@ fn admit(listener: &Arc<Listener>, incoming: Incoming, connections: &mut JoinSet
             connections.spawn(establish(listener.clone(), incoming, handshake));
         }
         None => {
-            // It fails only for a client that was asked before, which has answered and so has a place.
+            // Fails only for a client that has answered a retry, and such a client always gets a place.
             let _ = incoming.retry();
         }
     }
 }
 
-/// Completes a handshake in time and serves the connection.
+/// Completes a handshake within its timeout and serves the connection.
 async fn establish(listener: Arc<Listener>, incoming: Incoming, handshake: Handshake) {
     let peer = incoming.remote_address();
     let connecting = async { incoming.accept()?.await };

@@ -1,7 +1,7 @@
-//! Where a server is: a host and a port, and the addresses that stand behind them.
+//! The address of a server: a host and a port, and the socket addresses they resolve to.
 //!
-//! A host may be a DNS name or an IP address; an IPv6 address is written in brackets. What was written as the host is
-//! also what the certificate has to be for, never what a resolver made of it.
+//! A host may be a DNS name or an IP address; an IPv6 address is written in brackets. The certificate is verified for the
+//! host as it was written, not for a resolved address.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use crate::NetworkError;
 
-/// How many addresses of a name are tried.
+/// The most addresses of a name that are tried.
 const MAX_ADDRESSES: usize = 8;
 
 /// A host and a port, as in `example.com:4433`, `127.0.0.1:4433` or `[::1]:4433`, with or without `unison://`.
@@ -23,7 +23,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// One address of a host, whose certificate is still for the host.
+    /// One address of a host. The certificate is verified for `host`.
     pub(crate) fn at(host: &str, address: SocketAddr) -> Target {
         Target {
             host: host.to_owned(),
@@ -32,7 +32,7 @@ impl Target {
         }
     }
 
-    /// The addresses to try, in order; never none.
+    /// The addresses to try, in order; at least one.
     pub(crate) async fn resolve(&self) -> Result<Vec<SocketAddr>, NetworkError> {
         if let Some(address) = self.literal {
             return Ok(vec![address]);

@@ -1,4 +1,4 @@
-//! A client: one server, one connection at a time, and channels that outlive it.
+//! A client: one server, one connection at a time, and persistent channels that outlive a connection.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,15 +22,15 @@ use crate::{
     ServerIdentity, UnisonChannel,
 };
 
-/// Updates a subscriber may be behind.
+/// The capacity of the subscription to channel updates.
 const UPDATES: usize = 256;
 /// Pings waiting to be sent.
 const PINGS: usize = 16;
 
-/// How often a client asks a silent connection for a sign of life, unless it is set.
+/// The default interval of QUIC keep-alive packets at a client.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
-/// How a client connects. The default serves most.
+/// The options of a client.
 ///
 /// ```
 /// use kumi_unison::{ClientOptions, ReconnectPolicy};
@@ -67,14 +67,14 @@ impl ClientOptions {
         Self::default()
     }
 
-    /// How long one attempt may take, handshake and the server's introduction together. Default: 10 s.
+    /// How long one attempt may take, from the handshake to the server's identity. Default: 10 s.
     #[must_use]
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
     }
 
-    /// What happens when the connection is lost.
+    /// When a lost connection is made again, and how often.
     #[must_use]
     pub fn reconnect(mut self, policy: ReconnectPolicy) -> Self {
         self.reconnect = policy;
@@ -100,8 +100,8 @@ impl ClientOptions {
     }
 }
 
-/// A connection to a server that is kept up. Clones share it, and channels opened through it keep it: when the last of
-/// them all is dropped, it is closed. [`close`](Self::close) ends it, and its channels, at once.
+/// A client that reconnects after a loss. Clones share its connection, and channels opened through it keep it: when the last
+/// clone and the last channel are dropped, it is closed. [`close`](Self::close) ends it, and its channels, at once.
 #[derive(Clone)]
 pub struct ProtocolClient {
     shared: Arc<Shared>,
@@ -109,7 +109,7 @@ pub struct ProtocolClient {
     _stop: Arc<StopOnDrop>,
 }
 
-/// What the handles, the supervisor and the channels' openers share.
+/// The state that the handles, the supervisor and the channels' openers share.
 pub(super) struct Shared {
     pub(super) dialer: Dialer,
     pub(super) options: ClientOptions,
@@ -136,10 +136,10 @@ impl ProtocolClient {
         ProtocolClient::connect_with(address, tls, ClientOptions::default()).await
     }
 
-    /// Connects to `host:port` (or `[address]:port`) and returns when the server has introduced itself.
+    /// Connects to `host:port` (or `[address]:port`) and returns when the server's identity has arrived.
     ///
     /// The first connection is tried once, so that a wrong address or certificate is an error and not retried. From then
-    /// on a task on the current tokio runtime keeps it up. Dropping the future leaves nothing behind.
+    /// on a task on the current tokio runtime reconnects after a loss. Dropping the future closes what was opened.
     pub async fn connect_with(
         address: &str,
         tls: ClientTls,
@@ -148,7 +148,7 @@ impl ProtocolClient {
         ProtocolClient::connect_from(address.parse()?, tls, options, None).await
     }
 
-    /// Connects from a socket of another owner, if one is given with its family.
+    /// As [`connect_with`](Self::connect_with), from an endpoint of another owner, if one is given with its family.
     pub(super) async fn connect_from(
         target: Target,
         tls: ClientTls,
@@ -188,7 +188,7 @@ impl ProtocolClient {
         })
     }
 
-    /// What the server last said of itself, with all changes since.
+    /// The server's identity, with all updates that were received.
     pub fn identity(&self) -> ServerIdentity {
         match &*self.shared.state.borrow() {
             State::Up(link) => link.identity(),
@@ -196,12 +196,12 @@ impl ProtocolClient {
         }
     }
 
-    /// Channels that come, go or change from now on.
+    /// The updates of the server's channels from now on.
     pub fn updates(&self) -> Subscription<ChannelUpdate> {
         Subscription::new(self.shared.updates.subscribe())
     }
 
-    /// The connection there is now; `None` between two.
+    /// The current connection; `None` between two.
     pub fn context(&self) -> Option<Arc<ConnectionContext>> {
         match &*self.shared.state.borrow() {
             State::Up(link) => Some(link.context.clone()),
@@ -209,18 +209,18 @@ impl ProtocolClient {
         }
     }
 
-    /// Whether there is a connection now.
+    /// Whether the client is connected.
     pub fn is_connected(&self) -> bool {
         self.context().is_some()
     }
 
-    /// Opens a channel and returns when the server has agreed. Between two connections it waits for the next.
+    /// Opens a channel and returns when the server has acknowledged it. Between two connections it waits for the next.
     pub async fn open_channel(&self, name: &str) -> Result<UnisonChannel, NetworkError> {
         self.open_channel_with(name, ChannelOptions::default())
             .await
     }
 
-    /// Opens a channel with options and returns when the server has agreed. Dropping the future closes the channel.
+    /// Opens a channel with options and returns when the server has acknowledged it. Dropping the future closes the channel.
     pub async fn open_channel_with(
         &self,
         name: &str,
@@ -231,8 +231,8 @@ impl ProtocolClient {
         Ok(channel)
     }
 
-    /// Opens a channel and returns before the server has agreed: what is sent on it goes along with the opening, and
-    /// fails with the server's reason should it refuse.
+    /// Opens a channel and returns before the server has acknowledged it. Requests sent meanwhile follow the opening, and
+    /// fail with the server's reason if it refuses.
     pub async fn open_channel_early(
         &self,
         name: &str,
@@ -253,7 +253,7 @@ impl ProtocolClient {
         Ok(channel)
     }
 
-    /// Resolves when the connection is gone and no other will be made: the client was closed, or gave up.
+    /// Resolves when the client was closed or reconnecting was given up.
     pub async fn closed(&self) {
         let mut state = self.shared.state.subscribe();
         // The sender lives in `shared`.
@@ -262,7 +262,7 @@ impl ProtocolClient {
             .await;
     }
 
-    /// How long the server takes to answer on the control stream.
+    /// Sends a ping on the control stream and returns the time until its response.
     pub async fn ping(&self) -> Result<Duration, NetworkError> {
         let (answer, answered) = oneshot::channel();
         let gone = |_| NetworkError::lost(false, self.shared.dialer.answered());
@@ -274,12 +274,12 @@ impl ProtocolClient {
         answered.await.map_err(gone)
     }
 
-    /// Moves the connection to a new local port, as when this machine changed networks. Calls in flight go on.
+    /// Moves the connection to a new local port, as when this machine changed networks. Calls in flight continue.
     pub fn rebind(&self) -> Result<(), NetworkError> {
         self.shared.dialer.rebind()
     }
 
-    /// Ends the connection and everything on it, and waits until the server could hear it.
+    /// Closes the connection and its channels, and waits until the closing packets were sent.
     pub async fn close(&self) {
         self.shared.stop.cancel();
         let task = self
@@ -289,18 +289,18 @@ impl ProtocolClient {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         if let Some(task) = task {
-            // A panic in it took the connection along.
+            // If it panicked, the connection was dropped with it.
             let _ = task.await;
         }
     }
 }
 
 impl Shared {
-    /// The connection there is, or the next.
+    /// The current connection, or the next one.
     pub(super) async fn link(&self) -> Result<Arc<Link>, NetworkError> {
         let mut state = self.state.subscribe();
         let is_decided = |state: &State| match state {
-            // One that is closed already will be replaced in a moment.
+            // A connection that is closed will be replaced by the supervisor.
             State::Up(link) => link.connection.close_reason().is_none(),
             State::Down { .. } => false,
             State::Ended { .. } => true,
@@ -315,15 +315,15 @@ impl Shared {
         }
     }
 
-    /// The error of a client that has no connection and will make no other.
+    /// The error of a client that has ended.
     fn closed(&self) -> NetworkError {
         NetworkError::closed().at(self.dialer.answered())
     }
 }
 
-/// Gives calls that asked for it a stream of their own.
+/// Opens the streams of calls that have their own.
 struct Opener {
-    /// Weak, since channels hold their opener and must not keep the connection up.
+    /// Weak, because channels hold their opener and must not keep the client alive through it.
     shared: std::sync::Weak<Shared>,
 }
 

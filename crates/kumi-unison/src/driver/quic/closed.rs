@@ -1,8 +1,8 @@
-//! Errors that QUIC does not have by itself: a closed port, and a connection that was lost before a call had begun.
+//! Errors that quinn does not report: a closed port, and a connection that was lost before a call had begun.
 //!
-//! A host answers a datagram to a closed port with an ICMP message. The system reports it on a socket that is connected to
-//! that address, and a QUIC endpoint's is connected to none; so an empty datagram from another socket asks. A server
-//! ignores it. A host that is gone, or a firewall that drops packets, says nothing: then only time tells.
+//! A host replies to a datagram for a closed port with an ICMP message. The system reports it only on a connected socket,
+//! and a QUIC endpoint's socket is not connected; so an empty datagram is sent from another socket. A server ignores it. If
+//! the host is down, or a firewall drops packets, there is no reply, and the connect timeout ends the attempt.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use tokio::net::UdpSocket;
 use super::address::any_local;
 use crate::NetworkError;
 
-/// Resolves when the host says that nothing listens at this address, and never otherwise.
+/// Resolves when the host reports that the port is closed; pending otherwise.
 pub(super) async fn closed_port(address: SocketAddr) {
     if !says_closed(address).await {
         std::future::pending().await
@@ -25,14 +25,14 @@ async fn says_closed(address: SocketAddr) -> bool {
         let socket = UdpSocket::bind(any_local(address)).await?;
         socket.connect(address).await?;
         socket.send(&[]).await?;
-        // Any datagram in return shows that the port is open.
+        // Any datagram received shows that the port is open.
         socket.recv(&mut [0; 1]).await
     };
     let is_refusal = |error: std::io::Error| error.kind() == ErrorKind::ConnectionRefused;
     asked.await.is_err_and(is_refusal)
 }
 
-/// A connection that ended under something that had not begun.
+/// Maps a lost connection to the error of a request that was not sent.
 pub(super) fn lost_to(connection: &Connection) -> impl FnOnce(ConnectionError) -> NetworkError {
     let peer = connection.remote_address();
     move |_| NetworkError::lost(false, Some(peer))

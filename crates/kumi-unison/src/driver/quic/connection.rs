@@ -1,10 +1,10 @@
 //! One client at the server: its control stream, its streams and its datagrams.
 //!
-//! One task owns all tasks of the connection's streams. When the connection ends they hear it through their streams and
-//! are given a moment to end by themselves, since a handler may be in the midst of something; then they are aborted.
-//! Requests that run are not aborted: their tokens have fired, and they decide. Until the last is done the connection
-//! counts as one of the server's, so that a client cannot run more by connecting again and again. Only a server that stops
-//! waits no longer than that moment for them.
+//! One task owns all tasks of the connection's streams. When the connection ends, their streams fail, and they have
+//! `HANDLER_GRACE` to end by themselves; then they are aborted. Running requests are not aborted: their cancellation tokens
+//! have fired, and their handlers return when they choose. Until the last has returned, the connection counts against
+//! `max_connections`, so that a client cannot run more requests by reconnecting. A server that stops waits for them no longer
+//! than `HANDLER_GRACE`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,9 +21,9 @@ use crate::core::Share;
 use crate::driver::ConnectionLimits;
 use crate::driver::channel::context::Usage;
 
-/// How long handlers may go on after their connection has ended.
+/// How long handlers may run after their connection has ended.
 const HANDLER_GRACE: Duration = Duration::from_secs(5);
-/// How long a client that was asked to disconnect is waited for once it has nothing running here.
+/// How long a draining server waits for a client to close, once none of its requests runs.
 const LINGER: Duration = Duration::from_secs(2);
 
 /// Serves a connection until it ends.
@@ -36,7 +36,7 @@ pub(super) async fn serve(listener: Arc<Listener>, connection: quinn::Connection
         .max_held_bytes(limits.tuning.max_buffered_bytes)
         .first_message_timeout(limits.first_message_timeout);
     let share = Share::new(&listener.budget, limits.min_connection_bytes);
-    let usage = Usage::new(&connection_limits, Some(share));
+    let usage = Usage::new(&connection_limits, share);
     let context = ConnectionContext::with_usage(connection_limits, listener.codec.clone(), usage);
     listener.registry.add_connection(&context);
     let peer = connection.remote_address();
@@ -73,7 +73,7 @@ pub(super) async fn serve(listener: Arc<Listener>, connection: quinn::Connection
     .await;
 }
 
-/// Takes streams and datagrams until the connection is lost.
+/// Accepts streams and datagrams until the connection is lost.
 async fn accept_streams(
     listener: &Arc<Listener>,
     connection: &quinn::Connection,
@@ -106,11 +106,11 @@ async fn accept_streams(
     }
 }
 
-/// While draining, resolves when nothing of this client runs here any more and it had its time to go by itself.
+/// Resolves while draining, when no request of this client runs and it closed or had [`LINGER`] to do so.
 async fn leave(listener: &Listener, connection: &quinn::Connection, context: &ConnectionContext) {
     listener.drain.cancelled().await;
     context.refuse_requests();
     context.idle().await;
-    // Its last answers may still be on their way, so the client is the one to close.
+    // The last responses may still be in flight, so the client closes.
     let _ = tokio::time::timeout(LINGER, connection.closed()).await;
 }

@@ -1,14 +1,14 @@
-//! The control stream: opened by the server, one per connection, open as long as it.
+//! The control stream: opened by the server, one per connection, open as long as the connection.
 //!
 //! ```text
 //! server                                   client
 //!   __identity  event, ServerIdentity  ->            first, and again when updates were missed
-//!   __update    event, ChannelUpdate   ->            a channel came, went or changed
-//!   __ping      request                <->           answered by a response with the same payload
-//!   __goaway    event                  ->            no new requests; close when the last answer is in
+//!   __update    event, ChannelUpdate   ->            a channel was registered, removed or changed
+//!   __ping      request                <->           the response has the same payload
+//!   __goaway    event                  ->            no new requests; close after the last response
 //! ```
 //!
-//! Everything else on it is ignored, so that later versions may say more.
+//! Other messages are ignored, so that later versions may add some.
 
 use bytes::Bytes;
 use kumi_common::Chain;
@@ -24,13 +24,14 @@ use crate::driver::Lagged;
 use crate::wire::{ContentType, MessageType, PacketFlags, PacketType};
 use crate::{ChannelUpdate, NetworkError, Payload, ProtocolMessage, ServerIdentity};
 
-/// What the messages of the control stream are called.
+/// Method names of the control stream.
 const IDENTITY: &str = "__identity";
 const UPDATE: &str = "__update";
 const PING: &str = "__ping";
 const GOAWAY: &str = "__goaway";
 
-/// The control stream's server side, until the connection is lost or the client breaks the protocol.
+/// Serves the control stream at the server until the connection is lost or the client violates the protocol. Returns the
+/// code with which to close the connection.
 pub(super) async fn serve(listener: &Listener, connection: &quinn::Connection) -> CloseCode {
     match run(listener, connection).await {
         Ok(()) => CloseCode::Done,
@@ -62,7 +63,7 @@ async fn run(listener: &Listener, connection: &quinn::Connection) -> Result<(), 
                     send_event(&mut stream, PacketType::Control, UPDATE, &update).await?;
                 }
                 Some(Err(Lagged(_))) => {
-                    // Too many to send one by one: the client gets the whole identity again.
+                    // Updates were missed: the whole identity is sent again.
                     let (identity, fresh) = listener.registry.subscribe();
                     updates = fresh;
                     send_event(&mut stream, PacketType::Handshake, IDENTITY, &identity).await?;
@@ -75,20 +76,20 @@ async fn run(listener: &Listener, connection: &quinn::Connection) -> Result<(), 
             }
             message = stream.recv_message(), if listening => match message? {
                 Some((_, message)) => answer_ping(&mut stream, message).await?,
-                // A client that will say nothing more may still want to hear.
+                // The client finished its half; it still receives.
                 None => listening = false,
             },
         }
     }
 }
 
-/// What a client receives on its control stream.
-pub(super) enum Heard {
+/// A message that a client received on its control stream.
+pub(super) enum Received {
     Identity(ServerIdentity),
     Update(ChannelUpdate),
-    /// The answer to a ping of ours, by its number.
+    /// The response to the ping with this number.
     Pong(u64),
-    /// Something to be answered, or ignored, by [`ClientControl::answer`].
+    /// Any other message, for [`ClientControl::answer`].
     Other(ProtocolMessage),
     GoAway,
 }
@@ -100,7 +101,7 @@ pub(super) struct ClientControl {
 }
 
 impl ClientControl {
-    /// Takes the stream the server opens first, and what it says of itself.
+    /// Accepts the control stream, which is the first that the server opens, and waits for the identity.
     pub(super) async fn accept(
         connection: &quinn::Connection,
     ) -> Result<(ClientControl, ServerIdentity), NetworkError> {
@@ -115,35 +116,36 @@ impl ClientControl {
             next_ping: 1,
         };
         loop {
-            // Nothing is sensible before the identity, but a later version may say something there.
+            // A later version may send other messages before the identity.
             match control.next().await? {
-                Heard::Identity(identity) => return Ok((control, identity)),
-                Heard::Other(message) => control.answer(message).await?,
+                Received::Identity(identity) => return Ok((control, identity)),
+                Received::Other(message) => control.answer(message).await?,
                 _ => {}
             }
         }
     }
 
-    /// The next thing said. Dropping the future loses nothing.
-    pub(super) async fn next(&mut self) -> Result<Heard, NetworkError> {
+    /// The next message. Dropping the future loses none.
+    pub(super) async fn next(&mut self) -> Result<Received, NetworkError> {
         let Some((_, message)) = self.stream.recv_message().await? else {
             return Err(NetworkError::closed());
         };
         Ok(match (message.method.as_str(), message.msg_type) {
-            (IDENTITY, MessageType::Event) => Heard::Identity(parse(message)?),
-            (UPDATE, MessageType::Event) => Heard::Update(parse(message)?),
-            (GOAWAY, MessageType::Event) => Heard::GoAway,
-            (_, MessageType::Response) => Heard::Pong(message.id),
-            _ => Heard::Other(message),
+            (IDENTITY, MessageType::Event) => Received::Identity(parse(message)?),
+            (UPDATE, MessageType::Event) => Received::Update(parse(message)?),
+            (GOAWAY, MessageType::Event) => Received::GoAway,
+            (_, MessageType::Response) => Received::Pong(message.id),
+            _ => Received::Other(message),
         })
     }
 
-    /// Answers a ping and ignores everything else. Not to be dropped half-way: the stream would be of no further use.
+    /// Responds to a ping and ignores other messages. If the future is dropped before its end, the stream cannot be used any
+    /// more.
     pub(super) async fn answer(&mut self, message: ProtocolMessage) -> Result<(), NetworkError> {
         answer_ping(&mut self.stream, message).await
     }
 
-    /// Asks for a sign of life; its answer is heard by number.
+    /// Sends a ping and returns its number, with which [`Received::Pong`] comes.
     pub(super) async fn ping(&mut self) -> Result<u64, NetworkError> {
         let number = self.next_ping;
         self.next_ping += 1;
@@ -155,7 +157,7 @@ impl ClientControl {
     }
 }
 
-/// Answers a ping and ignores everything else.
+/// Responds to a ping and ignores other messages.
 async fn answer_ping(
     stream: &mut UnisonStream,
     message: ProtocolMessage,

@@ -1,7 +1,7 @@
-//! Handshakes that are under way, and which client may begin one.
+//! Admission of handshakes.
 //!
-//! A handshake costs the server a signature and some memory, a packet that starts one costs a sender with a forged
-//! address nothing, and a client that begins one and goes no further holds its place until the timeout. So:
+//! A handshake costs the server a signature and some memory; a sender with a forged address can start one with a single
+//! packet; and a client that starts one and sends nothing more holds its place until the timeout. So:
 //!
 //! - The first few handshakes of a source begin at once. Further ones, and all while half of the places are taken, begin
 //!   after a retry: the client has to send its packet again with a token, which a sender with a forged address never
@@ -9,7 +9,7 @@
 //! - A client that has answered a retry always gets a place. When none is free, the oldest handshake of the source that
 //!   has the most is given up: one that makes progress is over after two round trips, so it is a stalled one that goes.
 //!
-//! Hence no number of stalled handshakes keeps a client out, not even those of its own address.
+//! So stalled handshakes never keep a client out, whatever their number, not even those from the client's own address.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};

@@ -1,4 +1,4 @@
-//! How much a peer may make this side hold or do, and how QUIC is tuned.
+//! The limits of a server, and how QUIC is tuned.
 //!
 //! The windows fit a long fast path (4 MiB on one stream is 320 Mbit/s at 100 ms) and are at the same time what a
 //! connection can make its peer buffer. Datagrams grow by probing: on an ordinary path the probes are lost and the size
@@ -23,18 +23,18 @@ use crate::NetworkError;
 /// The largest datagram tried. quinn hands the kernel up to ten at a time, and together they must stay below what one
 /// UDP datagram may be, or the kernel refuses them all.
 const MAX_UDP_PAYLOAD: u16 = 6400;
-/// What may be on its way before anything is acknowledged.
+/// The initial congestion window.
 const INITIAL_WINDOW: u64 = 72 * 1024;
-/// Packets that may come without being acknowledged, and how long that may last.
+/// The peer is asked to acknowledge after this many packets, or after this time.
 const UNACKNOWLEDGED_PACKETS: u32 = 10;
 const ACKNOWLEDGE_WITHIN: Duration = Duration::from_millis(5);
 /// QUIC counts idle time in milliseconds, and 0 as none.
 const SHORTEST_IDLE: Duration = Duration::from_millis(1);
-/// What a connection may have written that its peer has not acknowledged.
+/// The send window: bytes written and not acknowledged, per connection.
 const SEND_WINDOW: u64 = 16 * 1024 * 1024;
-/// No connection's share is smaller, or it would hardly move.
+/// The smallest window of a connection.
 const MIN_SHARE: usize = 16 * 1024;
-/// What the kernel is asked to keep for a socket; it may give less.
+/// The socket buffer size that is requested; the kernel may grant less.
 const SOCKET_BUFFER_BYTES: usize = 4 * 1024 * 1024;
 
 /// The setters of [`Tuning`], for options that have it as their field `tuning`.
@@ -55,8 +55,8 @@ macro_rules! tuning_setters {
             self
         }
 
-        /// How often a silent connection is asked for a sign of life; `None` never does. Default: 10 s at a client, never
-        /// at a server.
+        /// The interval of QUIC keep-alive packets on a silent connection; `None` sends none. Default: 10 s at a client,
+        /// none at a server.
         #[must_use]
         pub fn keep_alive(mut self, interval: impl Into<Option<Duration>>) -> Self {
             self.tuning.keep_alive = interval.into();
@@ -74,7 +74,7 @@ macro_rules! tuning_setters {
 }
 pub(super) use tuning_setters;
 
-/// What a server allows. The default serves most.
+/// The limits of a server.
 ///
 /// ```
 /// use kumi_unison::ServerLimits;
@@ -181,25 +181,25 @@ impl ServerLimits {
 
     tuning_setters!();
 
-    /// What a client may send ahead when there are this many.
+    /// The receive window of a connection when there are this many.
     pub(super) fn receive_window(&self, connections: usize) -> VarInt {
         let window = self.share(connections).min(self.tuning.max_buffered_bytes);
         VarInt::from_u32(u32::try_from(window).unwrap_or(u32::MAX))
     }
 
-    /// What may be written and not acknowledged by a client when there are this many.
+    /// The send window of a connection when there are this many.
     pub(super) fn send_window(&self, connections: usize) -> u64 {
         SEND_WINDOW.min(self.share(connections) as u64)
     }
 
-    /// A quarter of what all connections may hold, divided between them.
+    /// A quarter of `max_total_bytes`, divided between this many connections.
     fn share(&self, connections: usize) -> usize {
         let part = self.max_total_bytes / 4 / connections.max(1);
         part.max(self.min_connection_bytes).max(MIN_SHARE)
     }
 }
 
-/// How one side runs its QUIC connections: what clients and servers have in common.
+/// The options of QUIC connections that clients and servers have in common.
 #[derive(Clone, Debug)]
 pub(super) struct Tuning {
     pub(super) max_buffered_bytes: usize,
@@ -252,7 +252,7 @@ impl Tuning {
     }
 }
 
-/// QUIC as Unison runs it, for who puts streams of their own beside it or measures against it.
+/// The QUIC transport configuration of Unison, for programs that use quinn directly beside it or measure against it.
 ///
 /// `max_streams` is how many streams the peer may open, `buffered_bytes` how much it may send ahead on all of them.
 pub fn transport_config(

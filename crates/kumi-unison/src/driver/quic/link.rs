@@ -1,4 +1,4 @@
-//! One established connection of a client, and how it is made.
+//! One established connection of a client, and the dialer that makes it.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,6 +16,7 @@ use super::closed::{closed_port, lost_to};
 use super::control::ClientControl;
 use super::limits::{bind_socket, endpoint_config};
 use super::transport::{QuicRecv, QuicSend, Turns, peer_certificates};
+use crate::core::Share;
 use crate::driver::ConnectionLimits;
 use crate::driver::channel::context::Usage;
 use crate::tls::Attempt;
@@ -27,14 +28,14 @@ use crate::{
 
 /// Streams a server may open to a client: the control stream.
 const SERVER_STREAMS: u32 = 1;
-/// How long the last packets of a closed connection are given.
+/// How long closing waits for the last packets.
 const CLOSE_TIME: Duration = Duration::from_secs(1);
-/// How long an address is waited for before the next is tried beside it.
+/// The wait before the next address is tried in parallel.
 const NEXT_ADDRESS: Duration = Duration::from_millis(250);
 /// Where TLS alerts begin among QUIC's error codes, and how many there are.
 const TLS_ALERTS: std::ops::RangeInclusive<u64> = 0x100..=0x1ff;
 
-/// A connection whose server has introduced itself.
+/// A connection whose identity message has arrived.
 pub(super) struct Link {
     pub(super) connection: Connection,
     pub(super) context: Arc<ConnectionContext>,
@@ -42,13 +43,13 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// What the server last said of itself.
+    /// The server's identity.
     pub(super) fn identity(&self) -> ServerIdentity {
         let unknown = || ServerIdentity::new("", "", "");
         self.context.identity().unwrap_or_else(unknown)
     }
 
-    /// Opens a channel on a stream of its own. It is usable at once; whether the server agrees is known later.
+    /// Opens a channel on a new stream, without waiting for the acknowledgement.
     pub(super) async fn open_channel(
         &self,
         name: &str,
@@ -67,25 +68,25 @@ impl Link {
     }
 }
 
-/// A socket, and whose it is.
+/// A socket, and whether this client owns it.
 struct Socket {
     is_ipv6: bool,
     endpoint: Endpoint,
-    /// A server's socket is not this client's to close or to move.
+    /// If false it is a server's, and neither closed nor moved here.
     is_shared: bool,
 }
 
-/// Makes connections to one server; keeps a socket per address family.
+/// Connects to one server. Has one socket per address family.
 pub(super) struct Dialer {
     target: Target,
     tls: ClientTls,
     options: ClientOptions,
     endpoints: Mutex<Vec<Socket>>,
-    /// The address that answered last.
+    /// The address of the last connection.
     answered: Mutex<Option<SocketAddr>>,
-    /// Kept over all connections, with the memory its compressor has.
+    /// Shared by all connections, because a compressor's memory is large.
     codec: Arc<Codec>,
-    /// What all connections hold and count together.
+    /// The limits and counters that all connections share.
     limits: ConnectionLimits,
     usage: Arc<Usage>,
 }
@@ -97,7 +98,7 @@ impl Dialer {
             .max_held_bytes(options.tuning.max_buffered_bytes);
         Dialer {
             limits,
-            usage: Usage::new(&limits, None),
+            usage: Usage::new(&limits, Share::unlimited()),
             target,
             tls,
             options,
@@ -107,7 +108,7 @@ impl Dialer {
         }
     }
 
-    /// Uses a socket of another owner for all addresses of its family.
+    /// Uses an endpoint of another owner for all addresses of its family.
     pub(super) fn with_endpoint(self, endpoint: Endpoint, is_ipv6: bool) -> Dialer {
         let socket = Socket {
             is_ipv6,
@@ -129,8 +130,8 @@ impl Dialer {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Connects to the first of the server's addresses that answers, and receives its identity. A name often has an
-    /// address on which nothing listens, so the next is tried a moment later beside the first.
+    /// Connects to the first of the server's addresses that responds, and waits for its identity. A name often has an
+    /// address on which no server listens, so the next address is tried in parallel after a short wait.
     pub(super) async fn dial(&self) -> Result<(Link, ClientControl), NetworkError> {
         let within = self.options.connect_timeout;
         let in_time = |future| async move {
@@ -159,7 +160,7 @@ impl Dialer {
                     }
                     Err(error) => {
                         tracing::debug!(%address, error = %Chain(&error), "cannot connect");
-                        // That nothing listens at another address says less than a certificate that is not trusted.
+                        // A certificate error is reported rather than a closed port of another address.
                         if !matches!(last, Some(NetworkError::Tls(_))) {
                             last = Some(error);
                         }
@@ -168,12 +169,12 @@ impl Dialer {
                 () = next_in, if addresses.len() > 0 => {}
                 else => return Err(last.unwrap_or(NetworkError::closed())),
             }
-            // Either it failed or it is slow: the next one need not wait for the verdict.
+            // It failed or is slow: the next address is tried.
             attempts.extend(addresses.next().map(attempt));
         }
     }
 
-    /// The addresses as they are tried: the one that answered last time first.
+    /// The addresses in the order they are tried: the one of the last connection first.
     fn in_order(&self, mut addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
         if let Some(answered) = self.answered() {
             addresses.sort_by_key(|address| *address != answered);
@@ -181,7 +182,7 @@ impl Dialer {
         addresses
     }
 
-    /// The address that answered last.
+    /// The address of the last connection.
     pub(super) fn answered(&self) -> Option<SocketAddr> {
         *self.answered.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -211,8 +212,8 @@ impl Dialer {
         };
         attempt.confirm()?;
         let closing = CloseOnDrop(Some(connection.clone()));
-        // With mutual TLS the server judges this side only after the handshake is complete here, so a refusal is
-        // heard while waiting for the identity.
+        // With mutual TLS the server verifies this side after the handshake is complete here, so its refusal arrives while
+        // the identity is waited for.
         let (control, identity) = ClientControl::accept(&connection).await.map_err(|error| {
             match connection.close_reason() {
                 Some(reason) => refused(target, address, reason, None),
@@ -255,7 +256,7 @@ impl Dialer {
         Ok(endpoint)
     }
 
-    /// Moves this client's own sockets to new local ports, as when the network under this machine changed; connections go on.
+    /// Moves this client's own sockets to new local ports. Connections continue.
     pub(super) fn rebind(&self) -> Result<(), NetworkError> {
         let cannot = |error| NetworkError::Connect(format!("cannot bind a UDP socket: {error}"));
         let endpoints = self.endpoints();
@@ -279,7 +280,7 @@ impl Dialer {
         }
     }
 
-    /// Closes all sockets, after giving the last packets some time.
+    /// Closes all sockets. Waits at most [`CLOSE_TIME`] for the last packets.
     pub(super) async fn close(&self) {
         let endpoints = std::mem::take(&mut *self.endpoints());
         let own = endpoints.into_iter().filter(|socket| !socket.is_shared);
@@ -290,7 +291,7 @@ impl Dialer {
     }
 }
 
-/// Closes a connection that got no owner.
+/// Closes a connection that was made and is not used.
 struct CloseOnDrop(Option<Connection>);
 
 impl CloseOnDrop {
@@ -316,7 +317,7 @@ fn named(target: &Target, address: SocketAddr) -> String {
     }
 }
 
-/// Why a connection could not be made: the verifier's own words where it spoke, the server's where it refused.
+/// The error of a failed attempt: the verifier's if it refused the certificate, else the server's alert, else QUIC's.
 fn refused(
     target: &Target,
     address: SocketAddr,
@@ -329,7 +330,7 @@ fn refused(
     let peer = || named(target, address);
     let reason = error.to_string();
     match &error {
-        // Noticed on this side.
+        // Raised on this side.
         ConnectionError::TransportError(error) if TLS_ALERTS.contains(&u64::from(error.code)) => {
             let peer = peer();
             TlsError::Handshake { peer, reason }.into()

@@ -1,4 +1,4 @@
-//! One endpoint of a server: what the tasks of its connections share.
+//! One endpoint of a server: the state that its tasks share, and how it is closed.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Weak};
@@ -17,29 +17,29 @@ use crate::ChannelRegistry;
 use crate::core::EndpointBudget;
 use crate::wire::Codec;
 
-/// How long the last packets of closed connections are given.
+/// How long closing waits for the last packets, and then for the socket.
 const CLOSE_TIME: Duration = Duration::from_secs(1);
 
-/// How often it is looked whether the socket is closed.
+/// The interval at which closing polls whether the socket is closed.
 const SOCKET_LOOK: Duration = Duration::from_millis(1);
 
-/// What the tasks of one endpoint share.
+/// The state that the tasks of one endpoint share.
 pub(super) struct Listener {
     pub(super) endpoint: Endpoint,
-    /// The socket that it listens on, to see when it is closed.
+    /// The socket, to know when its last owner is gone.
     pub(super) socket: Weak<dyn AsyncUdpSocket>,
     pub(super) counted: Arc<Counted>,
     pub(super) registry: ChannelRegistry,
     pub(super) limits: ServerLimits,
-    /// Shared by all connections, with the memory its compressor has.
+    /// Shared by all connections, because a compressor's memory is large.
     pub(super) codec: Arc<Codec>,
-    /// What all connections may hold together.
+    /// The memory limit of all connections together.
     pub(super) budget: Arc<EndpointBudget>,
-    /// What QUIC may buffer for each.
+    /// QUIC's flow-control windows.
     pub(super) windows: Windows,
-    /// Fires when what has begun is to be finished and nothing else begun.
+    /// Fires when the endpoint drains: running requests finish, new ones are refused.
     pub(super) drain: CancellationToken,
-    /// Fires when everything is to end now.
+    /// Fires when the endpoint stops at once.
     pub(super) stop: CancellationToken,
     /// Established connections.
     pub(super) connections: AtomicUsize,
@@ -47,12 +47,13 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    /// Ends all connections, waits for their last packets, but not for ever, and then until the socket is closed.
+    /// Closes all connections, waits at most [`CLOSE_TIME`] for their last packets, and then as long for the socket. The
+    /// address can be bound again afterwards, unless the warning says otherwise.
     pub(super) async fn close(&self, code: CloseCode, reason: &[u8]) {
         self.endpoint.close(code.into(), reason);
         let _ = tokio::time::timeout(CLOSE_TIME, self.endpoint.wait_idle()).await;
-        // Peers that never answered keep their connections, and others their handles to the endpoint, for seconds more,
-        // but not the address. An endpoint also keeps the socket before its present one: it takes two to let go.
+        // Connections to silent peers, and handles to the endpoint, keep it alive for seconds more. Rebinding it to another
+        // port frees the address; quinn also keeps the previous socket, so it is rebound twice.
         let Ok(address) = self.endpoint.local_addr() else {
             return;
         };
@@ -61,7 +62,7 @@ impl Listener {
                 let _ = self.endpoint.rebind(elsewhere);
             }
         }
-        // Each connection that is left has to hear of it before the last reference is gone.
+        // Each remaining connection drops its reference when it is next polled.
         let closed = async {
             while self.socket.strong_count() > 0 {
                 tokio::time::sleep(SOCKET_LOOK).await;

@@ -1,4 +1,4 @@
-//! A server: what is registered, and the endpoints it listens on.
+//! A server: its registry, and the endpoints it listens on.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,12 +25,12 @@ use crate::{
     ServerIdentity, ServerTls,
 };
 
-/// How many clients may be waiting to be looked at, and what their first packets may take.
+/// The limits of connection attempts that were not accepted yet: their number, and the bytes of their first packets.
 const MAX_INCOMING: usize = 1024;
 const INCOMING_BYTES_EACH: u64 = 64 * 1024;
 const INCOMING_BYTES_TOTAL: u64 = 8 * 1024 * 1024;
 
-/// Channels that clients may open over QUIC.
+/// A server whose channels clients open over QUIC.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -60,11 +60,11 @@ const INCOMING_BYTES_TOTAL: u64 = 8 * 1024 * 1024;
 pub struct ProtocolServer {
     registry: ChannelRegistry,
     limits: ServerLimits,
-    /// Where clients reach it; the address it listens on unless given.
+    /// The address under which clients reach it; by default the one it listens on.
     authority: Option<Arc<str>>,
 }
 
-/// So that generated `register_...` functions take a server as they take a registry.
+/// Generated `register_...` functions take a server or a registry.
 impl AsRef<ChannelRegistry> for ProtocolServer {
     fn as_ref(&self) -> &ChannelRegistry {
         &self.registry
@@ -72,7 +72,7 @@ impl AsRef<ChannelRegistry> for ProtocolServer {
 }
 
 impl ProtocolServer {
-    /// A server that introduces itself by these, and has no channel yet.
+    /// A server with this identity and no channels.
     pub fn new(name: &str, version: &str, namespace: &str) -> ProtocolServer {
         ProtocolServer::with_registry(ChannelRegistry::new(name, version, namespace))
     }
@@ -161,7 +161,7 @@ impl ProtocolServer {
         let authority = self.authority.as_deref().unwrap_or(&listening);
         let endpoint_config = server_endpoint_config(&tls.reset_secret()?, authority);
         let socket = runtime.wrap_udp_socket(socket).map_err(cannot)?;
-        // Of the socket itself: what waits to write holds it without the counters.
+        // Of the inner socket, because a waiting writer holds that one.
         let open = Arc::downgrade(&socket);
         let counted = Arc::new(Counted::default());
         let socket = Arc::new(CountingSocket {
@@ -197,7 +197,7 @@ impl ProtocolServer {
     }
 }
 
-/// QUIC as a server with these limits and this certificate runs it.
+/// The QUIC configuration of a server with these limits and this certificate.
 pub(super) fn server_config(
     limits: &ServerLimits,
     tls: &ServerTls,
@@ -205,7 +205,7 @@ pub(super) fn server_config(
     let mut config = ServerConfig::with_crypto(tls.quic_config()?);
     limits.tuning.check()?;
     let mut transport = limits.tuning.config(limits.max_streams);
-    // A window that was granted in the handshake cannot be taken back. A client gets its share when it is connected.
+    // A window that was granted in the handshake cannot be reduced, so the smallest is granted; `Windows` enlarges it.
     transport.receive_window(limits.receive_window(limits.max_connections));
     config
         .transport_config(Arc::new(transport))
@@ -224,7 +224,7 @@ pub struct ServerHandle {
 }
 
 impl ServerHandle {
-    /// Where clients connect.
+    /// The address it listens on.
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
     }
@@ -239,21 +239,21 @@ impl ServerHandle {
         self.listener.handshakes.len()
     }
 
-    /// What went through the socket since it was opened, that of connections which this server made included.
+    /// The counters of the socket since it was opened, including connections that this server made.
     pub fn traffic(&self) -> Traffic {
         self.listener.counted.snapshot()
     }
 
-    /// Replaces the certificate that is shown, and the decision which clients are let in. Connections that are open stay as
-    /// they are; new ones get the new certificate.
+    /// Replaces the certificate and the rule that decides which clients may connect. Open connections stay as they are; new
+    /// ones use the new values.
     pub fn set_tls(&self, tls: &ServerTls) -> Result<(), NetworkError> {
         let config = server_config(&self.listener.limits, tls)?;
         self.listener.endpoint.set_server_config(Some(config));
         Ok(())
     }
 
-    /// Connects to another server from this one's socket, so that both are known by one address. It ends with this
-    /// server at the latest.
+    /// Connects to another server from this one's socket, so that both directions have one address. The client ends with
+    /// this server at the latest.
     pub async fn connect(
         &self,
         address: &str,
@@ -287,9 +287,9 @@ impl ServerHandle {
         ProtocolClient::connect_from(target, tls, options, Some((endpoint, is_ipv6))).await
     }
 
-    /// Tells all clients of this endpoint to go, refuses what they begin from now on, waits at most `grace` for what they
-    /// began before, ends, and waits until the address is free. Other endpoints of the same registry go on, and it can be
-    /// listened with again; [`ChannelRegistry::start_draining`] is for all of them.
+    /// Sends GOAWAY to all clients of this endpoint, refuses their new requests, waits at most `grace` for running ones,
+    /// closes the endpoint, and waits until the address is free. Other endpoints of the same registry continue, and the
+    /// registry can listen again; [`ChannelRegistry::start_draining`] drains all of them.
     ///
     /// When this future is dropped the endpoint ends at once.
     pub async fn shutdown(mut self, grace: Duration) {
@@ -299,7 +299,7 @@ impl ServerHandle {
         };
         if tokio::time::timeout(grace, &mut task).await.is_err() {
             self.listener.stop.cancel();
-            // It ends by itself now; should it have panicked, everything it owned is gone as well.
+            // It ends by itself now. If it panicked, everything it owned was dropped.
             let _ = task.await;
         }
     }

@@ -1,13 +1,13 @@
-//! Keeps a client's connection up.
+//! Keeps a client connected: one task per client that reconnects after a loss.
 //!
 //! ```text
-//!          lost, or told to go and nothing pending
+//!          lost, or GOAWAY received and no call pending
 //!    Up -----------------------------------------> Down --(given up, or closed)--> Ended
 //!     ^                                              |
 //!     +---- connected: persistent channels reopen ---+  waits with jitter between attempts
 //! ```
 //!
-//! Nothing is repeated here: a channel that is reattached decides by itself which of its calls may be sent again.
+//! No request is sent again here: a channel that is reattached sends its idempotent calls again by itself.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,39 +18,41 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::CloseCode;
 use super::client::Shared;
-use super::control::{ClientControl, Heard};
+use super::control::{ClientControl, Received};
 use super::link::Link;
 use crate::driver::channel::Keeper;
 use crate::{NetworkError, ServerIdentity};
 
-/// A stream that lasted this long counts as a success.
+/// A connection or stream that lasted this long resets the back-off.
 const SETTLED: Duration = Duration::from_secs(5);
-/// How long is waited between two streams where the policy has no answer any more.
+/// The wait between two streams once the policy's attempts are used up.
 const LAST_WAIT: Duration = Duration::from_secs(1);
-/// How long calls that were in flight when the server said it goes are waited for.
+/// How long calls that are in flight when GOAWAY arrives may take.
 const DRAIN_TIME: Duration = Duration::from_secs(60);
 
-/// Where a client stands.
+/// The state of a client.
 pub(super) enum State {
     Up(Arc<Link>),
-    /// Between two connections; what the last server said of itself stays readable.
+    /// Between two connections. `identity` is the last one received.
     Down {
         identity: ServerIdentity,
     },
-    /// There will be no other connection.
+    /// Closed, or reconnecting was given up. Final.
     Ended {
         identity: ServerIdentity,
     },
 }
 
-/// Runs until the client is closed, or reconnecting is given up.
+/// Runs a client until it is closed or reconnecting is given up. Afterwards the state is [`State::Ended`] and every
+/// persistent channel has ended.
 pub(super) async fn run(
     shared: Arc<Shared>,
     mut link: Arc<Link>,
     mut control: ClientControl,
     mut pings: mpsc::Receiver<oneshot::Sender<Duration>>,
 ) {
-    // Connections in a row that did not last: a server that takes one and closes it is not dialled in a tight loop.
+    // Consecutive connections that were lost soon: each lengthens the back-off, so that a server that accepts and closes
+    // is not dialled in a tight loop.
     let mut soon_lost = 0;
     loop {
         let connected = Instant::now();
@@ -89,13 +91,14 @@ pub(super) async fn run(
             }
         }
     }
-    // Each channel learns that there will be no other connection.
+    // Ends the tasks that reattach persistent channels, which end their channels.
     shared.keepers.close();
     shared.keepers.wait().await;
     shared.dialer.close().await;
 }
 
-/// Serves a connection's control stream and datagrams until it is lost or has nothing left to do.
+/// Serves a connection's control stream and datagrams until it is lost, or, after GOAWAY, until no call is pending. Returns
+/// the code with which to close it.
 async fn attend(
     shared: &Shared,
     link: &Link,
@@ -106,8 +109,8 @@ async fn attend(
     let mut leaving = std::pin::pin!(leave(link));
     let mut told_to_go = false;
     loop {
-        let heard = tokio::select! {
-            heard = control.next() => heard,
+        let received = tokio::select! {
+            received = control.next() => received,
             () = &mut leaving, if told_to_go => return CloseCode::Draining,
             Some(answer) = pings.recv() => {
                 asked.retain(|_, (_, answer)| !answer.is_closed());
@@ -125,29 +128,29 @@ async fn attend(
                 Err(_) => return CloseCode::Done,
             },
         };
-        match heard {
-            Ok(Heard::Identity(identity)) => {
+        match received {
+            Ok(Received::Identity(identity)) => {
                 tell_changes(shared, &link.identity(), &identity);
                 link.context.set_identity(identity);
             }
-            Ok(Heard::Other(message)) => {
+            Ok(Received::Other(message)) => {
                 if control.answer(message).await.is_err() {
                     return CloseCode::Done;
                 }
             }
-            Ok(Heard::Update(update)) => {
+            Ok(Received::Update(update)) => {
                 link.context
                     .update_identity(|identity| identity.apply(&update));
                 // There may be no subscriber.
                 let _ = shared.updates.send(update);
             }
-            Ok(Heard::Pong(number)) => {
+            Ok(Received::Pong(number)) => {
                 if let Some((sent, answer)) = asked.remove(&number) {
                     // The caller may have stopped waiting.
                     let _ = answer.send(sent.elapsed());
                 }
             }
-            Ok(Heard::GoAway) => {
+            Ok(Received::GoAway) => {
                 let server = shared.dialer.target();
                 tracing::info!(conn_id = %link.context.connection_id, %server, "the server is going away");
                 link.context.drain();
@@ -167,7 +170,7 @@ async fn attend(
     }
 }
 
-/// Subscribers hear one by one what a new identity says all at once.
+/// Sends subscribers the updates that lead from one identity to another.
 fn tell_changes(shared: &Shared, before: &ServerIdentity, after: &ServerIdentity) {
     for update in before.changes_to(after) {
         // There may be no subscriber.
@@ -175,19 +178,19 @@ fn tell_changes(shared: &Shared, before: &ServerIdentity, after: &ServerIdentity
     }
 }
 
-/// Resolves when no call is pending any more, or waited for long enough.
+/// Resolves when no call is pending, at the latest after [`DRAIN_TIME`].
 async fn leave(link: &Link) {
     let _ = tokio::time::timeout(DRAIN_TIME, link.context.idle()).await;
 }
 
-/// A generator of its own for waits, so that clients that lost the same server do not come back together.
+/// A seeded generator for back-off, so that clients that lost the same server do not reconnect at the same time.
 fn jitter() -> fastrand::Rng {
-    // A system that has started always has randomness; process ids differ at least on one machine.
+    // If the system has no randomness, process ids differ at least on one machine.
     fastrand::Rng::with_seed(getrandom::u64().unwrap_or_else(|_| u64::from(std::process::id())))
 }
 
-/// Tries until there is a connection; `None` when closed or given up. How long it waits grows with each attempt, and
-/// with each connection before this that was lost soon.
+/// Dials until there is a connection; `None` when the client was closed or the policy gives up. The wait grows with each
+/// attempt and with `soon_lost`, the number of connections before that were lost soon.
 async fn reconnect(shared: &Shared, soon_lost: u32) -> Option<(Link, ClientControl)> {
     let mut random = jitter();
     let mut reported: Option<String> = None;
@@ -207,7 +210,7 @@ async fn reconnect(shared: &Shared, soon_lost: u32) -> Option<(Link, ClientContr
                 Err(error) => {
                     let error = Chain(&error).to_string();
                     let server = shared.dialer.target();
-                    // Once for each reason: a certificate that does not fit, or a server that is gone, stays so for long.
+                    // Each reason is logged once as a warning: most reasons last for many attempts.
                     if reported.as_ref() == Some(&error) {
                         tracing::debug!(attempt, %server, %error, "cannot reconnect");
                     } else {
@@ -221,15 +224,16 @@ async fn reconnect(shared: &Shared, soon_lost: u32) -> Option<(Link, ClientContr
     None
 }
 
-/// Gives a persistent channel a new stream whenever it lost its own, until it ends.
+/// Opens a new stream for a persistent channel whenever it lost its stream, until the channel ends.
 ///
-/// The opening says its schema's hash again, so a server that changed refuses it and the channel ends with that reason.
+/// The opening carries the schema's hash again, so a server with another schema refuses it, and the channel ends with that
+/// error.
 pub(super) async fn keep(shared: Arc<Shared>, keeper: Keeper) {
     let mut random = jitter();
     let mut attached = Instant::now();
     let mut soon_lost = 0;
     while keeper.lost().await {
-        // A stream that breaks again and again while the connection stands must not be opened in a tight loop.
+        // A stream that breaks repeatedly on a connection that stays must not be opened in a tight loop.
         soon_lost = if attached.elapsed() < SETTLED {
             soon_lost + 1
         } else {
@@ -247,7 +251,7 @@ pub(super) async fn keep(shared: Arc<Shared>, keeper: Keeper) {
             return;
         };
         attached = Instant::now();
-        // Lost again: the next connection takes it up.
+        // The connection was lost meanwhile: the next one is waited for.
         let Ok((send, receive, stream_id)) = link.open_stream().await else {
             continue;
         };

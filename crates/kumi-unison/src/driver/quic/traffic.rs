@@ -1,4 +1,4 @@
-//! What goes through a server's socket, counted where the system takes and gives it.
+//! Counters of a server's UDP socket.
 
 use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
@@ -61,12 +61,12 @@ impl Counted {
     }
 }
 
-/// Datagrams that the system handed over together: all but the last have this size.
+/// How many datagrams a segmented buffer holds: all but the last have this size.
 fn pieces(bytes: usize, size: usize) -> u64 {
     bytes.div_ceil(size.max(1)).max(1) as u64
 }
 
-/// A socket that counts.
+/// A UDP socket that counts datagrams and bytes.
 #[derive(Debug)]
 pub(super) struct CountingSocket {
     pub(super) socket: Arc<dyn AsyncUdpSocket>,

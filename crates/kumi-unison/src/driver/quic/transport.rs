@@ -1,10 +1,9 @@
 //! A QUIC stream as a channel's transport.
 //!
-//! Bytes are handed on in the chunks they arrived in, without copying. A large write gives way to small ones: quinn
-//! sends streams by priority, so for as long as a stream has a large message to get rid of it is ranked below the
-//! others of its connection, and a small call beside it waits for packets, not for megabytes. Large writes go one after
-//! the other, as [`Turns`] says: sent in slices of a packet each, all of them would arrive last, and their readers would
-//! be woken for every slice.
+//! Received chunks are passed on without copying. Small writes go before large ones: quinn sends streams by priority, and a
+//! stream with a large message has a lower priority than the others of its connection, so that a small call waits for
+//! packets and not for megabytes. Large writes are sent one after the other, see [`Turns`]: interleaved packet by packet,
+//! all of them would arrive late, and their readers would be woken for every packet.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -18,22 +17,23 @@ use super::closed::lost_to;
 use crate::driver::{DatagramLink, TransportRecv, TransportSend};
 use crate::{NetworkError, TransportError};
 
-/// From this many bytes on a write gives way.
+/// From this many bytes on, a write is large and has a lower priority.
 const BULK_BYTES: usize = 32 * 1024;
-/// A large write lets as many later ones pass as it has of these, so that a message of megabytes delays others for a short time only.
+/// A large write has the priority of one that begins one turn later for each of these, so that a message of many megabytes
+/// delays later ones for a short time only.
 const TURN_BYTES: usize = 64 * 1024;
-/// How many chunks one read takes, after a first one that shows what kind of stream it is.
+/// The most chunks that one read takes, once a read took [`FIRST_READ_CHUNKS`].
 const READ_CHUNKS: usize = 32;
 const FIRST_READ_CHUNKS: usize = 4;
 
-/// The order in which the large writes of a connection are sent. Each is passed by a bounded number of others, so none
-/// waits forever. The numbers begin anew after two thousand million, and a write that waits at that moment waits until
-/// the connection has nothing else to send.
+/// The order in which the large writes of a connection are sent. Each is overtaken by a bounded number of others, so none
+/// waits forever. The numbers wrap around after 2^31, and a write that waits at that moment waits until the connection has
+/// nothing else to send.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Turns(Arc<AtomicU32>);
 
 impl Turns {
-    /// What quinn ranks the write by: below all small ones, which have 0, and below the large ones before it.
+    /// The priority of a write: below that of all small ones, which have 0, and of the large ones before it.
     fn next(&self, bytes: usize) -> i32 {
         let turn = self.0.fetch_add(1, Ordering::Relaxed);
         let passed_by = u32::try_from(bytes / TURN_BYTES).unwrap_or(u32::MAX);
@@ -65,7 +65,7 @@ impl QuicSend {
         if is_bulk || self.is_bulk {
             self.is_bulk = is_bulk;
             let priority = if is_bulk { self.turns.next(bytes) } else { 0 };
-            // A closed stream has no rank, and the write that follows says that it is closed.
+            // A closed stream has no priority; the write below returns that error.
             let _ = self.stream.set_priority(priority);
         }
     }
@@ -81,7 +81,7 @@ impl TransportSend for QuicSend {
     }
 
     fn finish(&mut self) {
-        // Finished or reset already: either way nothing more will be sent.
+        // An error means that it is finished or reset already.
         let _ = self.stream.finish();
     }
 
@@ -96,7 +96,7 @@ impl TransportSend for QuicSend {
     fn stopped(&self) -> impl Future<Output = ()> + Send + 'static {
         let stopped = self.stream.stopped();
         async move {
-            // Everything read to its end is no reason to stop.
+            // The peer read the stream to its end: it was not stopped.
             if let Ok(None) = stopped.await {
                 std::future::pending().await
             }
@@ -108,7 +108,7 @@ impl TransportSend for QuicSend {
     }
 }
 
-/// What the peer of a connection showed of itself in the handshake.
+/// The certificates that the peer sent in the handshake.
 pub(super) fn peer_certificates(connection: &Connection) -> Vec<Bytes> {
     let shown = connection.peer_identity();
     let shown = shown.and_then(|shown| shown.downcast::<Vec<CertificateDer<'static>>>().ok());
@@ -125,7 +125,7 @@ impl DatagramLink for QuicDatagrams {
         let len = packet.len();
         self.0.send_datagram(packet).map_err(|error| match error {
             SendDatagramError::ConnectionLost(error) => lost_to(&self.0)(error),
-            // A peer that takes no datagrams takes none of any size.
+            // A peer without datagrams has a limit of 0.
             SendDatagramError::TooLarge
             | SendDatagramError::UnsupportedByPeer
             | SendDatagramError::Disabled => NetworkError::FrameTooLarge {
@@ -139,7 +139,7 @@ impl DatagramLink for QuicDatagrams {
 /// The receiving half.
 pub(super) struct QuicRecv {
     stream: RecvStream,
-    /// Where chunks are received, empty between reads. Not in the future of a read, where it would be made each time.
+    /// The buffer of a read, empty between reads. Kept here so that it is not allocated for each read.
     chunks: Vec<Bytes>,
 }
 

@@ -1,12 +1,11 @@
-//! The windows of an endpoint's connections: what QUIC buffers for each of them, less the more there are.
+//! The flow-control windows of an endpoint's connections, which are smaller the more connections there are.
 //!
-//! What a client sent and no task has read, and what was written and the client has not acknowledged, is in QUIC's
-//! buffers, which no budget counts. So the connections divide a quarter of what the endpoint may hold, for each direction.
-//! The number of shares is a power of two: it doubles when there are more connections than shares, and falls when at most
-//! a quarter of the shares is used. A connection that comes or goes then seldom changes the windows of the others.
+//! Bytes that were received and not read, or written and not acknowledged, are in QUIC's buffers, which no budget counts.
+//! So the connections divide a quarter of the endpoint's memory limit between them, for each direction. The number of shares
+//! is a power of two: it doubles when there are more connections than shares, and falls when at most a quarter of the shares
+//! is used. So a new or a closed connection seldom changes the windows of the others.
 //!
-//! A window that shrinks takes nothing back: what the client may send already it may still send, and what is written
-//! already stays. It is smaller from then on.
+//! A smaller window holds for what is granted from then on; credit that the client has, and bytes that are written, stay.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -38,7 +37,7 @@ impl Windows {
         }
     }
 
-    /// Gives a connection its share, for as long as the returned value lives.
+    /// Gives a connection its share until the returned value is dropped.
     pub(super) fn join(&self, connection: &Connection) -> Member<'_> {
         let id = connection.stable_id();
         let mut shares = self.lock();
@@ -49,7 +48,8 @@ impl Windows {
         Member { windows: self, id }
     }
 
-    /// Divides anew if the number of connections asks for it, and returns whether it did.
+    /// Changes the number of shares if the number of connections requires it. Returns whether it did, in which case the
+    /// windows of all connections were set.
     fn divide(&self, shares: &mut Shares) -> bool {
         let count = share_count(shares.count, shares.connections.len());
         if count == shares.count {

@@ -1,7 +1,7 @@
-//! The answering half of a channel: requests that came in are run, and their answers queued where there is room.
+//! Incoming requests of a channel: they are run, and their responses queued when there is room.
 //!
-//! What a request takes up counts until its answer is queued, and no handler is started while answers wait: a peer that
-//! asks and does not read makes nothing grow.
+//! A request counts against the connection's limits until its response is queued, and no handler is started while responses
+//! wait for room. So a peer that sends requests and does not read responses cannot make memory grow.
 
 use std::future::{Future, poll_fn};
 use std::panic::AssertUnwindSafe;
@@ -24,7 +24,7 @@ use crate::payload::Payload;
 use crate::trace::TraceContext;
 use crate::wire::Prepared;
 
-/// Requests that are run in one go of those that were held.
+/// How many held requests are started at a time.
 const HELD_AT_A_TIME: usize = 32;
 
 impl ChannelDriver {
@@ -37,8 +37,7 @@ impl ChannelDriver {
         self.state.notify_waiters();
     }
 
-    /// Begins to answer a request. The handler is polled once here; if it has to wait, it becomes a task, else its
-    /// answer is returned.
+    /// Starts the handler of a request and polls it once. If it is ready its response is returned, else it becomes a task.
     pub(in crate::driver::channel) fn run(
         self: &Arc<Self>,
         call: IncomingCall,
@@ -113,7 +112,7 @@ impl ChannelDriver {
         self.step_here(|core, effects| core.answer_refusal(now, key, error, effects));
     }
 
-    /// Runs what was held, now that no answers wait.
+    /// Runs the held requests. Called when no response waits for room.
     fn run_held(self: &Arc<Self>) {
         let driver = Arc::clone(self);
         let run = move |cx: &mut Context<'_>| {
@@ -130,7 +129,7 @@ impl ChannelDriver {
         tokio::spawn(poll_fn(run));
     }
 
-    /// An answer with all the work done that needs no lock.
+    /// Prepares a response as far as that needs no lock.
     fn ready(&self, key: (u64, u64), result: Handled, held: Held) -> Ready {
         let mut result = self.settle(result);
         let prepared = self.prepare(key.1, &mut result);
@@ -143,8 +142,8 @@ impl ChannelDriver {
         }
     }
 
-    /// Encodes a long answer and charges it to the connection, until the peer has it. One that does not fit a packet, or
-    /// that there is no more room for, becomes an error, so that what waits to be sent is bounded.
+    /// Encodes a long response and charges it to the connection's budget until the peer has received it. If it does not fit a
+    /// packet or the budget, it is replaced by an error response.
     fn prepare(&self, id: u64, result: &mut Answered) -> Option<Prepared> {
         let error_payload;
         let message = match result {
@@ -172,7 +171,7 @@ impl ChannelDriver {
         Some(prepared.with_bulk(|bulk| charge.tie_to(bulk)))
     }
 
-    /// Answers at once as far as there is room; for each of the others a task waits for it.
+    /// Queues responses as far as there is room; a task per response waits for room for the others.
     pub(in crate::driver::channel) fn answer(self: &Arc<Self>, ready: Vec<Ready>) {
         for waiting in self.try_answer(ready) {
             let driver = Arc::clone(self);
@@ -193,7 +192,7 @@ impl ChannelDriver {
         }
     }
 
-    /// Queues answers under one lock, and gives those back that found the output full.
+    /// Queues responses under one lock, and returns those that found the output full.
     fn try_answer(self: &Arc<Self>, ready: Vec<Ready>) -> Vec<Ready> {
         let mut full = Vec::new();
         if ready.is_empty() {
@@ -237,11 +236,11 @@ impl ChannelDriver {
 
 type Answered = Result<Payload, RemoteError>;
 
-/// An answer that only has to be queued.
+/// A response that is ready to be queued.
 pub(in crate::driver::channel) struct Ready {
     key: (u64, u64),
     result: Answered,
-    /// The encoding of a long one, which then is all there is of it.
+    /// The encoding of a long one, which replaces its payload.
     prepared: Option<Prepared>,
     /// It found the output full and is counted as waiting.
     waits: bool,
@@ -258,7 +257,7 @@ impl Ready {
     }
 }
 
-/// What a request takes up until its answer is queued.
+/// The resources of a request until its response is queued.
 struct Held {
     _permit: RunPermit,
     _charge: Option<Charge>,

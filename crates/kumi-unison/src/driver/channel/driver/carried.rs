@@ -1,7 +1,7 @@
 //! What carries a channel: a stream of a connection, beside it streams for one call each, and datagrams.
 //!
-//! A persistent channel gets another carrier after a loss. Numbers of streams mean something on one connection only, so
-//! a reference to a stream names its connection too.
+//! A persistent channel gets another carrier after a loss. Stream ids are unique on one connection only, so a reference to
+//! a stream holds its connection too.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -19,14 +19,14 @@ use crate::identity::Delivery;
 use crate::payload::Payload;
 use crate::wire::{ContentType, Output, ProtocolMessage, encode_short};
 
-/// How long after a call on a stream of its own was lost its channel may take to notice that it was too.
+/// How long a channel may take to detect the loss of its connection, after a call on a stream of its own was lost.
 const LOSS_NOTICED: Duration = Duration::from_secs(1);
 
 /// The longest payload of an event in a datagram, with room for what its archive adds.
 const MAX_DATAGRAM_EVENT: usize = MAX_DATAGRAM_PAYLOAD - 4 * 1024;
 
 impl ChannelDriver {
-    /// Makes the channel known to the connection that carries it from now on.
+    /// Registers the channel at the connection that carries it from now on.
     pub(in crate::driver::channel) fn join(self: &Arc<Self>, context: &Arc<ConnectionContext>) {
         let weak = Arc::downgrade(self);
         let handle = ChannelHandle {
@@ -36,7 +36,7 @@ impl ChannelDriver {
         };
         self.list_in(context, handle);
         if matches!(self.lock().phase(), Phase::Ended { .. }) {
-            // It ended meanwhile, and was not in this list then.
+            // It ended before it was in the list.
             self.unlist();
         }
         let carrier = Carrier {
@@ -103,7 +103,8 @@ impl ChannelDriver {
         .await
     }
 
-    /// Answers the one call of a stream of its own with the service of the channel that it belongs to, and ends with it.
+    /// Responds to the one call of this stream with the service of the channel that it belongs to. The stream ends with that
+    /// channel.
     pub(crate) async fn serve_part(self: &Arc<Self>, channel: UnisonChannel) {
         let Some(whole) = &self.whole else { return };
         let served = whole.wait_state(|phase| match phase {
@@ -111,7 +112,7 @@ impl ChannelDriver {
             _ => whole.has_service().then_some(()),
         });
         served.await;
-        // Each such stream has room for an answer; together they have as much as the connection.
+        // Each such stream has room for one response; the connection's limit holds for all together.
         self.context.answers().ease().await;
         self.step(|core, effects| core.set_has_service(effects));
         tokio::select! {
@@ -146,7 +147,7 @@ impl ChannelDriver {
         .await
     }
 
-    /// Whether events travel as datagrams.
+    /// Whether events are sent as datagrams.
     pub(in crate::driver::channel) fn is_unreliable(&self) -> bool {
         self.options.delivery == Delivery::Unreliable
     }
@@ -163,7 +164,7 @@ impl ChannelDriver {
         context.route_datagrams(stream_id, Arc::downgrade(self));
     }
 
-    /// Sends an event as a datagram. It is lost when there is no connection now, as on the way.
+    /// Sends an event as a datagram. Without a connection it is dropped.
     pub(super) fn send_datagram(
         &self,
         method: &str,
@@ -199,7 +200,7 @@ impl ChannelDriver {
         }
     }
 
-    /// An event as it travels in a datagram: short, or as a packet where it may be compressed.
+    /// Encodes an event for a datagram: in the short form, or as a packet if it may be compressed.
     fn datagram(&self, method: &str, payload: &Payload) -> Result<Bytes, NetworkError> {
         let message = event_message(method, payload);
         let (stream_id, content_type) = (self.stream_id(), payload.content_type);

@@ -17,8 +17,9 @@ const CAPACITY: usize = 256 * 1024;
 /// The largest datagram, about what an ordinary network lets QUIC send.
 const MAX_DATAGRAM: usize = 1_200;
 
+/// One direction of a stream: what was written and not read, and the tasks that wait.
 #[derive(Debug, Default)]
-struct Pipe {
+struct Buffer {
     chunks: VecDeque<Bytes>,
     bytes: usize,
     end: Option<End>,
@@ -36,36 +37,36 @@ enum End {
     Reset(u32),
 }
 
-type SharedPipe = Arc<Mutex<Pipe>>;
+type SharedBuffer = Arc<Mutex<Buffer>>;
 
-fn lock(pipe: &SharedPipe) -> MutexGuard<'_, Pipe> {
-    pipe.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(buffer: &SharedBuffer) -> MutexGuard<'_, Buffer> {
+    buffer.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Both ends of a bidirectional stream.
 pub fn memory_stream() -> ((MemorySend, MemoryRecv), (MemorySend, MemoryRecv)) {
-    let (there, back) = (SharedPipe::default(), SharedPipe::default());
+    let (there, back) = (SharedBuffer::default(), SharedBuffer::default());
     let near = (
         MemorySend {
-            pipe: Arc::clone(&there),
+            buffer: Arc::clone(&there),
             datagrams: None,
         },
         MemoryRecv {
-            pipe: Arc::clone(&back),
+            buffer: Arc::clone(&back),
         },
     );
     let far_send = MemorySend {
-        pipe: back,
+        buffer: back,
         datagrams: None,
     };
-    let far = (far_send, MemoryRecv { pipe: there });
+    let far = (far_send, MemoryRecv { buffer: there });
     (near, far)
 }
 
 /// The sending half of a stream in memory. Dropped without an end, the stream is reset.
 #[derive(Debug)]
 pub struct MemorySend {
-    pipe: SharedPipe,
+    buffer: SharedBuffer,
     /// Where datagrams of this side go.
     datagrams: Option<Weak<ConnectionContext>>,
 }
@@ -73,7 +74,7 @@ pub struct MemorySend {
 /// The receiving half of a stream in memory.
 #[derive(Debug)]
 pub struct MemoryRecv {
-    pipe: SharedPipe,
+    buffer: SharedBuffer,
 }
 
 impl MemorySend {
@@ -85,16 +86,16 @@ impl MemorySend {
 
     fn end(&mut self, end: End) {
         let waker = {
-            let mut pipe = lock(&self.pipe);
-            if pipe.end.is_some() {
+            let mut buffer = lock(&self.buffer);
+            if buffer.end.is_some() {
                 return;
             }
             if matches!(end, End::Reset(_)) {
-                pipe.chunks.clear();
-                pipe.bytes = 0;
+                buffer.chunks.clear();
+                buffer.bytes = 0;
             }
-            pipe.end = Some(end);
-            pipe.reader.take()
+            buffer.end = Some(end);
+            buffer.reader.take()
         };
         waker.into_iter().for_each(Waker::wake);
     }
@@ -105,27 +106,27 @@ impl MemorySend {
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), TransportError>> {
         let waker = {
-            let mut pipe = lock(&self.pipe);
-            if let Some(code) = pipe.stopped {
+            let mut buffer = lock(&self.buffer);
+            if let Some(code) = buffer.stopped {
                 return Poll::Ready(Err(TransportError::Reset(u64::from(code))));
             }
-            if pipe.end.is_some() {
+            if buffer.end.is_some() {
                 return Poll::Ready(Err(TransportError::Io("the stream has ended".to_owned())));
             }
-            let room = CAPACITY.saturating_sub(pipe.bytes);
+            let room = CAPACITY.saturating_sub(buffer.bytes);
             if room == 0 {
-                pipe.writer = Some(cx.waker().clone());
+                buffer.writer = Some(cx.waker().clone());
                 return Poll::Pending;
             }
             let part = chunk.split_to(room.min(chunk.len()));
-            pipe.bytes += part.len();
+            buffer.bytes += part.len();
             if !part.is_empty() {
-                pipe.chunks.push_back(part);
+                buffer.chunks.push_back(part);
             }
             if !chunk.is_empty() {
-                pipe.writer = Some(cx.waker().clone());
+                buffer.writer = Some(cx.waker().clone());
             }
-            pipe.reader.take()
+            buffer.reader.take()
         };
         waker.into_iter().for_each(Waker::wake);
         if chunk.is_empty() {
@@ -153,13 +154,13 @@ impl TransportSend for MemorySend {
     }
 
     fn stopped(&self) -> impl Future<Output = ()> + Send + 'static {
-        let pipe = Arc::clone(&self.pipe);
+        let buffer = Arc::clone(&self.buffer);
         poll_fn(move |cx| {
-            let mut pipe = lock(&pipe);
-            if pipe.stopped.is_some() {
+            let mut buffer = lock(&buffer);
+            if buffer.stopped.is_some() {
                 return Poll::Ready(());
             }
-            pipe.watcher = Some(cx.waker().clone());
+            buffer.watcher = Some(cx.waker().clone());
             Poll::Pending
         })
     }
@@ -199,22 +200,22 @@ impl TransportRecv for MemoryRecv {
     async fn read(&mut self, into: &mut Vec<Bytes>) -> Result<bool, TransportError> {
         poll_fn(|cx| {
             let waker = {
-                let mut pipe = lock(&self.pipe);
-                if pipe.chunks.is_empty() {
-                    return match pipe.end {
+                let mut buffer = lock(&self.buffer);
+                if buffer.chunks.is_empty() {
+                    return match buffer.end {
                         Some(End::Finished) => Poll::Ready(Ok(false)),
                         Some(End::Reset(code)) => {
                             Poll::Ready(Err(TransportError::Reset(u64::from(code))))
                         }
                         None => {
-                            pipe.reader = Some(cx.waker().clone());
+                            buffer.reader = Some(cx.waker().clone());
                             Poll::Pending
                         }
                     };
                 }
-                into.extend(pipe.chunks.drain(..));
-                pipe.bytes = 0;
-                pipe.writer.take()
+                into.extend(buffer.chunks.drain(..));
+                buffer.bytes = 0;
+                buffer.writer.take()
             };
             waker.into_iter().for_each(Waker::wake);
             Poll::Ready(Ok(true))
@@ -224,11 +225,11 @@ impl TransportRecv for MemoryRecv {
 
     fn stop(&mut self, code: u32) {
         let wakers = {
-            let mut pipe = lock(&self.pipe);
-            pipe.stopped.get_or_insert(code);
-            pipe.chunks.clear();
-            pipe.bytes = 0;
-            [pipe.writer.take(), pipe.watcher.take()]
+            let mut buffer = lock(&self.buffer);
+            buffer.stopped.get_or_insert(code);
+            buffer.chunks.clear();
+            buffer.bytes = 0;
+            [buffer.writer.take(), buffer.watcher.take()]
         };
         wakers.into_iter().flatten().for_each(Waker::wake);
     }
