@@ -38,6 +38,30 @@ fn generated_code_is_that_of_the_golden_files() {
     }
 }
 
+/// `kumi-node` compiles the code; here it is seen that there is some.
+#[test]
+fn the_channel_of_a_node_is_a_sound_schema_in_its_canonical_form() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kumi-node/schema/node.kdl");
+    let text = std::fs::read_to_string(&path).expect("it is in the tree");
+    let formatted =
+        kumi_schema::format("node.kdl", &text).unwrap_or_else(|errors| panic!("{errors}"));
+    assert!(formatted == text, "run `kumi schema fmt`");
+    let schema = Schema::load(&path).unwrap_or_else(|errors| panic!("{errors}"));
+    let code = schema.to_rust(&RustOptions::new()).expect("it is Rust");
+    for part in [
+        "pub trait KumiNodeService for KumiNodePeer;",
+        "status(Status) -> NodeStatus = \"Status\" idempotent;",
+        "changed(Changed) = \"Changed\", changed_events;",
+    ] {
+        assert!(code.contains(part), "{part} is missing in:\n{code}");
+    }
+    assert!(
+        schema
+            .to_typescript()
+            .contains("export class KumiNodeChannel")
+    );
+}
+
 #[test]
 fn code_that_rustfmt_has_formatted_is_still_the_same_code() {
     for name in ["everything", "odd", "unusual", "versions/v1_1"] {
