@@ -12,7 +12,7 @@ use std::error::Error;
 use std::time::Duration;
 
 /// Long before this, everything has happened.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -43,13 +43,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let dead = until_members(&mut watch, 2).await?;
     assert!(
         dead.contains(&crashed),
-        "a node that said nothing was given up"
+        "a node that crashed is declared dead"
     );
 
     println!("the second leaves");
     second.leave().await?;
     let dead = until_members(&mut watch, 1).await?;
-    assert!(dead.is_empty(), "a node that leaves is not given up");
+    assert!(dead.is_empty(), "a node that leaves is not declared dead");
 
     assert_eq!(first.members().members.len(), 1);
     first.shutdown().await;
@@ -70,14 +70,14 @@ async fn start(
     Ok(node)
 }
 
-/// Waits for a topology of this many members, and answers who was given up on the way.
+/// Waits for a topology of this many members; returns the lives that were declared dead meanwhile.
 async fn until_members(
     watch: &mut ClusterWatch,
     count: usize,
 ) -> Result<Vec<Authority>, Box<dyn Error>> {
     let mut given_up = Vec::new();
     loop {
-        let notice = tokio::time::timeout(PATIENCE, watch.next()).await?;
+        let notice = tokio::time::timeout(TIMEOUT, watch.next()).await?;
         let Some(notice) = notice else {
             return Err("the node stopped".into());
         };

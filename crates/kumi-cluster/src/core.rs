@@ -2,62 +2,54 @@
 //! given. It needs an allocator and nothing else.
 //!
 //! [`MembershipRuntime`] is the state machine of one node. It is made of the members ([`MembershipTable`]), the updates to
-//! spread ([`GossipEngine`]), the failure detector ([`PhiFailureDetector`]) and the quarantines ([`QuarantineTable`]).
+//! spread ([`RumorQueue`]), the failure detector ([`PhiFailureDetector`]) and the quarantines ([`QuarantineTable`]).
 //! [`ClusterProjection`] follows its events.
+//!
+//! The folders are layers. A folder imports only those before it in this list, and a test checks it: `base` (instants,
+//! identities, errors), `state` (records, table, quarantines), `wire` (messages), `protocol` (detector, queue of updates,
+//! configuration, events), `membership` (the state machine), `views` (what follows its events).
 
-mod book;
-pub(crate) mod codec;
-mod config;
-pub mod document;
-mod error;
-mod event;
-mod event_stream;
-mod gossip;
-mod hash;
-mod identity;
-mod identity_table;
-mod metadata;
-mod phi;
-mod projection;
-mod quarantine;
-mod record;
-mod ring;
-mod rng;
-mod runtime;
-mod snapshot;
-mod status;
-mod table;
-mod time;
-pub(crate) mod topology;
-mod transport;
+pub(crate) mod base;
+pub(crate) mod membership;
+pub(crate) mod protocol;
+pub(crate) mod state;
+pub(crate) mod views;
+pub(crate) mod wire;
 
-pub use codec::{
-    Envelope, JoinRefusal, MAX_DELTA_QUARANTINES, MAX_DELTA_RECORDS, MAX_ENVELOPE_BYTES,
-    MAX_VERSION, MIN_VERSION, Message, Seen,
+pub use base::error::{
+    EnvelopeError, GossipTransportError, MembershipError, MembershipRuntimeError,
 };
-pub use config::{MAX_CLUSTER_NAME_BYTES, MembershipRuntimeConfig};
-pub use error::{EnvelopeError, GossipTransportError, MembershipError, MembershipRuntimeError};
-pub use event::{ClusterEvent, Departure, DownReason, GoneCause, MembershipEvent};
-pub use event_stream::{EventStream, Subscription};
-pub use gossip::GossipEngine;
-pub use identity::{Authority, MAX_AUTHORITY_BYTES, NodeIdentity, NodeUid};
-pub use identity_table::{IdentityTable, ResolveError};
+pub use base::identity::{
+    Authority, MAX_AUTHORITY_BYTES, MAX_CLUSTER_NAME_BYTES, NodeIdentity, NodeUid,
+};
+pub use base::metadata::{MAX_METADATA_BYTES, MemberMetadata};
+pub use base::reason::{MAX_REASON_BYTES, QuarantineReason, ReasonText};
+pub use base::status::NodeStatus;
+pub use base::time::TimerInstant;
 pub use kumi_common::{InvalidName, MAX_NAME_BYTES, Name as NodeName, NameAndLife};
-pub use metadata::{MAX_METADATA_BYTES, MemberMetadata};
-pub use phi::{DetectorEffect, PhiConfig, PhiFailureDetector};
-pub use projection::{ClusterMetrics, ClusterProjection, TopologyError};
-pub use quarantine::{
-    MAX_QUARANTINE, MAX_REASON_BYTES, OrderTaken, QuarantineEntry, QuarantineReason,
-    QuarantineRumor, QuarantineTable, ReasonText,
-};
-pub use record::{Accusation, Accusations, MAX_ACCUSERS, MemberRecord, Merge};
-pub use runtime::{
+pub use membership::{
     Footprint, LocalNode, MembershipMetrics, MembershipRuntime, MembershipRuntimeOutcome,
     MembershipRuntimeState,
 };
-pub use snapshot::{Member, MemberView, MembershipDelta, MembershipSnapshot};
-pub use status::NodeStatus;
-pub use table::{Applied, MembershipTable};
-pub use time::TimerInstant;
-pub use topology::ClusterTopology;
-pub use transport::{Delivery, GossipOutbound, GossipTransport, MAX_DATAGRAM_BYTES, MessageKind};
+pub use protocol::config::MembershipRuntimeConfig;
+pub use protocol::event::{ClusterEvent, Departure, DownReason, GoneCause, MembershipEvent};
+pub use protocol::phi::{DetectorEffect, PhiConfig, PhiFailureDetector};
+pub use protocol::rumor_queue::RumorQueue;
+pub use protocol::topology::ClusterTopology;
+pub use state::quarantine::{
+    MAX_QUARANTINE, OrderTaken, QuarantineEntry, QuarantineRumor, QuarantineTable,
+};
+pub use state::record::{Accusation, Accusations, MAX_ACCUSERS, MemberRecord, Merge};
+pub use state::snapshot::{Member, MemberView, MembershipDelta, MembershipSnapshot};
+pub use state::table::{Applied, MembershipTable};
+pub use views::document;
+pub use views::event_stream::{EventStream, Subscription};
+pub use views::identity_table::{IdentityTable, ResolveError};
+pub use views::projection::{ClusterMetrics, ClusterProjection, TopologyError};
+pub use wire::codec::{
+    Envelope, JoinRefusal, MAX_DELTA_QUARANTINES, MAX_DELTA_RECORDS, MAX_ENVELOPE_BYTES,
+    MAX_VERSION, MIN_VERSION, Message, Seen,
+};
+pub use wire::transport::{
+    Delivery, GossipOutbound, GossipTransport, MAX_DATAGRAM_BYTES, MessageKind,
+};

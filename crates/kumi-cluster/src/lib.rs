@@ -23,7 +23,7 @@ pub mod sim;
 
 /// The format of the messages between nodes: the envelope, what it carries, and its limits.
 pub mod wire {
-    pub use crate::core::codec::{
+    pub use crate::core::wire::codec::{
         Envelope, JoinRefusal, MAX_DELTA_QUARANTINES, MAX_DELTA_RECORDS, MAX_ENVELOPE_BYTES,
         MAX_VERSION, MIN_VERSION, Message, Seen,
     };

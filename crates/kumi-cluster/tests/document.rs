@@ -10,15 +10,15 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use kumi_cluster::core::document::{ClusterCore, MembershipRuntimePort, pump};
+use kumi_cluster::core::document::{ClusterCore, GossipEngine, MembershipRuntimePort, pump};
 use kumi_cluster::core::{
     Authority, ClusterEvent, ClusterMetrics, ClusterTopology, Delivery, DetectorEffect, Envelope,
-    EventStream, GossipEngine, GossipOutbound, GossipTransport, GossipTransportError,
-    IdentityTable, LocalNode, Member, MemberMetadata, MembershipDelta, MembershipError,
-    MembershipEvent, MembershipRuntime, MembershipRuntimeConfig, MembershipRuntimeError,
-    MembershipRuntimeOutcome, MembershipRuntimeState, MembershipSnapshot, MembershipTable,
-    NodeStatus, NodeUid, PhiConfig, PhiFailureDetector, QuarantineEntry, QuarantineReason,
-    QuarantineTable, ResolveError, TimerInstant,
+    EventStream, GossipOutbound, GossipTransport, GossipTransportError, IdentityTable, LocalNode,
+    Member, MemberMetadata, MembershipDelta, MembershipError, MembershipEvent, MembershipRuntime,
+    MembershipRuntimeConfig, MembershipRuntimeError, MembershipRuntimeOutcome,
+    MembershipRuntimeState, MembershipSnapshot, MembershipTable, NodeStatus, NodeUid, PhiConfig,
+    PhiFailureDetector, QuarantineEntry, QuarantineReason, QuarantineTable, ResolveError,
+    TimerInstant,
 };
 
 const START: TimerInstant = TimerInstant::from_millis(1000);

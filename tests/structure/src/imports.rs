@@ -77,22 +77,19 @@ impl ModuleImports {
         imports
     }
 
-    /// As if a module at the crate's root imported another.
+    /// As if a module imported another; both are named as `core/base`.
     pub(crate) fn add(&mut self, from: &str, to: &str) {
         self.paths.push(Import {
-            from: vec![from.to_owned()],
-            to: vec![to.to_owned()],
+            from: named(from),
+            to: named(to),
             is_test: false,
         });
     }
 
-    /// There is a module of this name at the crate's root.
+    /// There is a module of this name, or a folder with modules.
     pub(crate) fn contains(&self, module: &str) -> bool {
-        self.files.contains_key(&[module.to_owned()][..])
-            || self
-                .files
-                .keys()
-                .any(|path| path.len() > 1 && path[0] == module)
+        let module = named(module);
+        self.files.keys().any(|path| path.starts_with(&module))
     }
 
     /// The file of a module, from `src/` on.
@@ -139,6 +136,11 @@ impl ModuleImports {
             .find(|module| self.files.contains_key(module))
             .unwrap_or_default()
     }
+}
+
+/// The module that is written as `core/base`.
+fn named(module: &str) -> ModulePath {
+    module.split('/').map(str::to_owned).collect()
 }
 
 /// `store/ctx.rs` is `store::ctx`; `lib.rs` is the root.

@@ -8,7 +8,7 @@
 //!   leave                                      -> {}      the node leaves, and ends
 //!   quarantine { authority, reason, for_ms }   -> {}
 //!   release    { authority }                   -> {}
-//!   metadata   { roles, services }             -> {}      what the node says about itself from now on
+//!   metadata   { roles, services }             -> {}      replaces the metadata of the node
 //!   watch                                      -> ClusterView, then events named `event`
 //! ```
 

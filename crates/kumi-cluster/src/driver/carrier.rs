@@ -2,7 +2,7 @@
 //! [`MAX_LINKS`](super::MAX_LINKS), and forgets what failed.
 //!
 //! It never waits for a peer on behalf of the core. A message finds a queue with room or is dropped and counted; the
-//! core says everything that matters again.
+//! core repeats every message that matters.
 
 use super::clock::Clock;
 use super::counters::Counters;
@@ -52,7 +52,7 @@ pub(super) struct Carrier {
     inbound: InboundQueue,
     counters: Arc<Counters>,
     links: Mutex<LinkTable>,
-    /// LinkTable that peers made, by their connection: their datagram channel has to find them.
+    /// Links that peers made, by their connection: their datagram channel has to find them.
     accepted: Mutex<BTreeMap<Uuid, Arc<Link>>>,
     tasks: TaskTracker,
     clock: Clock,

@@ -10,7 +10,7 @@
 //! travels whole. Of a heartbeat of 36 bytes, 33 are the head.
 
 use crate::core::NodeIdentity;
-use crate::core::codec::envelope_head;
+use crate::core::wire::codec::envelope_head;
 use bytes::{BufMut, Bytes, BytesMut};
 use std::vec::Vec;
 
@@ -61,7 +61,7 @@ impl Head {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::codec::{ENVELOPE_VERSIONS, Envelope, Message};
+    use crate::core::wire::codec::{ENVELOPE_VERSIONS, Envelope, Message};
     use crate::core::{Authority, MAX_VERSION, MIN_VERSION, NodeUid};
 
     fn identity(uid: u64) -> NodeIdentity {

@@ -3,7 +3,7 @@
 //! ```text
 //!   dialler                                        accepter
 //!     open cluster.gossip (reliable)  ------------>
-//!     hello { authority, uid, cluster } ---------->  who is calling
+//!     hello { authority, uid, cluster } ---------->
 //!                                     <------------  hello { authority, uid, cluster }
 //!     open cluster.packets (datagrams) ----------->
 //!     m  m  m  ...                    <----------->  both ways, on both channels
@@ -18,7 +18,7 @@
 use super::compact::Head;
 use super::counters::Counters;
 use super::inbound::InboundQueue;
-use crate::core::codec::ENVELOPE_VERSIONS;
+use crate::core::wire::codec::ENVELOPE_VERSIONS;
 use crate::core::{Authority, Delivery, MAX_CLUSTER_NAME_BYTES, NodeIdentity, NodeUid};
 use bytes::Bytes;
 use kumi_unison::{NetworkError, UnisonChannel};
@@ -247,7 +247,7 @@ impl Link {
         has_hope && self.unsent.load(Ordering::Relaxed) > 0
     }
 
-    /// A message was sent or given up.
+    /// A message was sent or dropped.
     fn settled(&self) {
         self.unsent.fetch_sub(1, Ordering::Relaxed);
     }

@@ -56,9 +56,9 @@ struct Failure {
 pub(super) enum Way {
     /// A link, or one that is being made.
     Link(Arc<Link>),
-    /// Nothing, and it is worth trying.
+    /// No link, and a connection may be tried.
     None,
-    /// Nothing, and it was tried a moment ago.
+    /// No link, and the next attempt has to wait.
     TooSoon,
 }
 
@@ -145,7 +145,7 @@ impl LinkTable {
         Some(entry.link)
     }
 
-    /// LinkTable to a life that is over; the process there now has to be dialled anew.
+    /// Links to a life that is over; the process there now has to be dialled anew.
     #[must_use]
     pub(super) fn of_ended(&mut self, authority: &Authority, uid: NodeUid) -> Vec<Arc<Link>> {
         let ended = |entry: &&Entry| {
@@ -161,7 +161,7 @@ impl LinkTable {
         ids.into_iter().filter_map(|id| self.remove(id)).collect()
     }
 
-    /// LinkTable that were not used for this long.
+    /// Links that were not used for this long.
     #[must_use]
     pub(super) fn unused(&mut self, since: Duration, now: Instant) -> Vec<Arc<Link>> {
         let unused = |entry: &&Entry| now.saturating_duration_since(entry.used_at) >= since;

@@ -49,14 +49,14 @@ const FLUSH_TIME: Duration = Duration::from_millis(500);
 /// Connections that were begun longer ago than this, and are not there, are not waited for.
 const RECENTLY: Duration = Duration::from_millis(100);
 
-/// How often it is looked whether they still wait.
-const LAST_WORDS_LOOK: Duration = Duration::from_millis(5);
+/// How often it is checked whether messages still wait.
+const FLUSH_POLL: Duration = Duration::from_millis(5);
 
-/// How long connections that have them may take to bring them out of the machine.
+/// How long connections may take to send the packets that they have.
 const LAST_PACKETS: Duration = Duration::from_millis(50);
 
-/// How much longer than its grace a leaving node is waited for.
-const LEAVE_PATIENCE: Duration = Duration::from_secs(5);
+/// How much longer than its grace a leave may take.
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The options that a node starts with: a configuration, and what its setters change.
 #[derive(Clone, Debug)]
@@ -398,7 +398,7 @@ impl ClusterNode {
     pub async fn leave(self) -> Result<(), DriverError> {
         let asked = self.parts.leave();
         if asked.is_ok() {
-            let limit = self.parts.leave_grace + LEAVE_PATIENCE;
+            let limit = self.parts.leave_grace + LEAVE_TIMEOUT;
             // A node that is stopped while it leaves stops: the others detect its end.
             let _ = tokio::time::timeout(limit, self.ended()).await;
         }
@@ -616,14 +616,14 @@ async fn find_itself(parts: Arc<Parts>, seeds: Vec<Authority>) {
     }
 }
 
-/// Waits until the last messages of a node are sent. LinkTable send by themselves; closing them now would lose the message that
+/// Waits until the last messages of a node are sent. Links send by themselves; closing them now would lose the message that
 /// this node leaves, and the others would declare it dead.
 async fn flush_unsent(carrier: &Carrier) {
     // A peer that did not answer for a while will not do so now.
     let now = Instant::now();
     let recently = now.checked_sub(RECENTLY).unwrap_or(now);
     while carrier.has_unsent(recently) && now.elapsed() < FLUSH_TIME {
-        tokio::time::sleep(LAST_WORDS_LOOK).await;
+        tokio::time::sleep(FLUSH_POLL).await;
     }
     tokio::time::sleep(LAST_PACKETS).await;
 }

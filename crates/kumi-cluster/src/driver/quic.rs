@@ -1,4 +1,4 @@
-//! QUIC as nodes use it: who is trusted, the listening side, and connections that are not kept up.
+//! QUIC as nodes use it: which peers are trusted, the listening side, and connections that do not reconnect.
 //!
 //! Unison can reconnect by itself. A link must not: the core finds out which peers are gone, and the next message to
 //! a peer dials again.
@@ -26,7 +26,7 @@ const MAX_HANDSHAKES: usize = super::MAX_LINKS;
 const MAX_STREAMS: u32 = 16;
 /// How long one attempt to connect to one address may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long a connection may be silent, and how often it is asked. A path that was cut for longer is dialled anew.
+/// The idle timeout of a connection, and its keep-alive interval. A path that was cut for longer is dialled anew.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 const KEEP_ALIVE: Duration = Duration::from_secs(3);
 /// How long peers may take to receive the close of their connections.

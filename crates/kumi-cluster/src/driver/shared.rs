@@ -58,7 +58,7 @@ struct Inner {
     lives: BTreeSet<NodeIdentity>,
     /// Towards the watchers of lives; gone together with `events`.
     departures: Option<broadcast::Sender<Item>>,
-    /// Towards the watchers; gone once nothing will be published any more, so that they hear of the end.
+    /// Towards the watchers; gone once nothing will be published any more, so that their streams end.
     events: Option<broadcast::Sender<ClusterEvent>>,
 }
 
@@ -234,7 +234,7 @@ impl Inner {
             } = event
                 && to.is_active()
             {
-                // A node that starts anew before any member knew it takes another uid without a word.
+                // A node that starts again before any member knew it takes another uid without an event.
                 self.lives.retain(|life| life.authority != *authority);
                 self.lives.insert(NodeIdentity {
                     authority: authority.clone(),

@@ -21,7 +21,7 @@ use std::time::Duration;
 use std::vec::Vec;
 
 /// Of the nodes' time; far more than anything takes.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 fn name(number: u16) -> Authority {
     Authority::new(&std::format!("10.0.0.1:{number}")).expect("a name")
@@ -55,7 +55,7 @@ async fn until(watch: &mut ClusterWatch, numbers: &[u16]) -> Arc<[Member]> {
             }
         }
     };
-    let waited = tokio::time::timeout(PATIENCE, waiting).await;
+    let waited = tokio::time::timeout(TIMEOUT, waiting).await;
     waited.unwrap_or_else(|_| panic!("no topology of {numbers:?}"))
 }
 
@@ -186,7 +186,7 @@ async fn a_node_says_something_else_about_itself_while_it_runs() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    let seen = tokio::time::timeout(PATIENCE, seen).await;
+    let seen = tokio::time::timeout(TIMEOUT, seen).await;
     seen.expect("the others see it");
 }
 
@@ -286,7 +286,7 @@ async fn a_large_cluster_is_no_full_mesh() {
             );
         }
     };
-    let waited = tokio::time::timeout(PATIENCE, waiting).await;
+    let waited = tokio::time::timeout(TIMEOUT, waiting).await;
     waited.expect("everybody sees everybody");
     assert!(most <= super::MAX_LINKS, "{most}");
     tokio::time::sleep(Duration::from_secs(60)).await;

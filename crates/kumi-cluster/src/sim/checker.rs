@@ -1,7 +1,7 @@
 //! The promises of membership, checked at every step on what the step changed, and on everything in sweeps.
 //!
-//! Each promise has a function of its own that takes plain facts, so that a test can hand it a forged violation and see
-//! it caught. The checker never looks at how the core does anything: events, records and counters are all it knows.
+//! Each promise has a function of its own that takes plain facts, so that a test can pass it a forged violation. The checker
+//! sees only events, records and counters of the core, not its inner state.
 
 mod departed;
 mod view;
@@ -28,10 +28,10 @@ use view::{Cell, View};
 
 pub use view::TopologyFacts;
 
-/// A run keeps this many violations; the first one tells most.
+/// The most violations that a run keeps.
 const MAX_VIOLATIONS: usize = 20;
 
-/// Watches a world and writes down every broken promise.
+/// Watches a world and records every broken promise.
 #[derive(Clone, Debug)]
 pub struct Checker {
     config: MembershipRuntimeConfig,
@@ -389,7 +389,7 @@ impl Checker {
         };
         let quiet = at_us.saturating_sub(view.changed_us) > window_us + slack_us;
         // There is no event for an empty cluster before another one: an observer begins with it.
-        let empty = crate::core::topology::members_hash(&[]);
+        let empty = crate::core::protocol::topology::members_hash(&[]);
         let told = view.topology.map_or(empty, |(_, hash)| hash);
         if quiet && told != hash {
             let detail = format!("{told} was told last, {hash} is the case");
@@ -412,7 +412,7 @@ impl Checker {
                 footprint.timeouts,
                 records.min(2 * self.subjects),
             ),
-            // Among many who are gone, a survivor watches all that lie between it and the monitors that are left.
+            // When many members are gone, a survivor watches all members between itself and the monitors that are left.
             ("watches", footprint.watches, records.min(2 * self.subjects)),
             ("relays", footprint.relays, 4096),
             (
@@ -565,7 +565,7 @@ impl Checker {
                 uid: *uid,
                 is_own: subject == own && !view.is_client,
                 was_joining: outcome.member_events.iter().any(gave_up_joiner),
-                // Somebody else saw this life end before, for a reason that was looked at then.
+                // Another node reported the end of this life before, and its reason was checked then.
                 ended_elsewhere: self.ended[subject].iter().any(|(ended, processes)| {
                     ended == uid && processes.iter().any(|seen_by| *seen_by != process)
                 }),
@@ -680,7 +680,7 @@ impl Checker {
             return;
         };
         if reason == DownReason::Isolated {
-            // It forgets who is active, without events, and keeps its tombstones.
+            // It forgets the active members, without events, and keeps its tombstones.
             for cell in &mut view.cells {
                 cell.told = cell.told.filter(|(_, status)| status.is_terminal());
                 cell.record = cell.record.filter(|(.., status)| status.is_terminal());

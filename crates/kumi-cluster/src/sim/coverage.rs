@@ -1,4 +1,4 @@
-//! How often each thing that a run is meant to provoke really happened. A run that provoked nothing proves nothing.
+//! Counters of the cases that runs are meant to reach, so that a test fails when a case is never reached.
 
 use std::fmt;
 
@@ -48,11 +48,11 @@ coverage! {
     removals,
     /// A life was reported as gone or forgotten.
     departures,
-    /// A node found out that it was given up, and came back under a new uid.
+    /// A node learned that it was declared dead, and came back under a new uid.
     rejoins,
     /// A node found out that a later life had taken over, and stopped.
     superseded,
-    /// A node was alone for so long that it started afresh.
+    /// A node received nothing for so long that it began another life.
     isolations,
     /// A node found out that an operator had quarantined it.
     quarantined_self,
@@ -60,7 +60,7 @@ coverage! {
     quarantines,
     /// A quarantine ended.
     releases,
-    /// Two lives of one authority were seen answering.
+    /// Two lives of one authority both sent messages.
     conflicts,
     /// A peer of another cluster was reported.
     refused_peers,
@@ -70,13 +70,13 @@ coverage! {
     welcomes,
     /// Whole tables that were handed over.
     snapshots,
-    /// Members that a node gave up itself, with a quorum behind it.
+    /// Members that a node declared dead itself, by a quorum.
     convictions,
-    /// Accusations that were taken back.
+    /// Accusations that were withdrawn.
     withdrawals,
-    /// A node heard a member it had accused, and told it.
+    /// A node received from a member that it suspected, and sent it the suspicion.
     reachable,
-    /// Steps that were not allowed were recorded and survived.
+    /// Transitions that were not allowed.
     refused_steps,
     /// Topology events.
     topologies,

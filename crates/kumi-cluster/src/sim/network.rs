@@ -1,7 +1,7 @@
 //! The network between simulated nodes: when a packet arrives, if at all.
 //!
-//! It knows places, not protocols: the same network carries whatever is compared on it. A place is an index. It refuses
-//! to look into packets, and it never holds one: it answers with the times at which copies of it arrive.
+//! It knows places, which are indexes, and no protocols, so several protocols can be compared on it. It holds no packets: for
+//! each it returns the times at which copies of it arrive.
 
 use std::collections::BTreeMap;
 use std::vec::Vec;
@@ -110,7 +110,7 @@ impl Network {
         }
     }
 
-    /// Takes in one more place, and says which.
+    /// Adds a place; returns its number.
     pub fn add_place(&mut self) -> usize {
         self.places.push(Place::default());
         self.places.len() - 1
@@ -167,7 +167,7 @@ impl Network {
         self.totals
     }
 
-    /// Counts a message, and says when it arrives.
+    /// Counts a message; returns when it arrives.
     pub fn send(
         &mut self,
         from: usize,

@@ -1,7 +1,7 @@
-//! Virtual time: a heap of what happens next.
+//! Virtual time: a heap of events.
 //!
-//! Two things of one instant happen in the order in which they were put in, so that a run depends on nothing but its
-//! seed. Nothing is ever taken out again: an event that is no longer wanted is ignored when it comes.
+//! Events of one instant are returned in the order in which they were added, so that a run is a function of its seed. Events
+//! are never removed: the receiver ignores one that is out of date.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -22,7 +22,7 @@ struct Pending<E> {
 }
 
 impl<E> EventQueue<E> {
-    /// Nothing to happen, at time 0.
+    /// An empty queue, at time 0.
     pub fn new() -> Self {
         Self {
             heap: BinaryHeap::new(),
@@ -46,7 +46,7 @@ impl<E> EventQueue<E> {
         self.heap.is_empty()
     }
 
-    /// Lets something happen at that time, or now when that has passed.
+    /// Adds an event for that time, or for now when that has passed.
     pub fn push(&mut self, at_us: u64, event: E) {
         self.pushed += 1;
         let at_us = at_us.max(self.now_us);

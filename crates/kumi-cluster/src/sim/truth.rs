@@ -1,8 +1,8 @@
-//! What really is the case, which no node knows: who runs, and who had a bad time lately.
+//! The state of the simulated world, which no node knows: which processes run, and which were disturbed lately.
 //!
-//! It decides when a death sentence was deserved. A life that ran, was not stopped for long, and whose links worked for
-//! a while may not be given up by any member, as long as only few others had a bad time: a quorum of monitors that
-//! receive nothing themselves is beyond what can be promised.
+//! The checker decides by it whether a life may be declared dead. A life that ran, was not stopped for long, and whose links
+//! worked for a while may not be, as long as only few others were disturbed: where a quorum of monitors receives nothing,
+//! nothing is promised.
 
 use std::collections::BTreeSet;
 use std::vec::Vec;
@@ -19,8 +19,8 @@ pub struct Truth {
     tolerance: usize,
     /// Until when nothing is promised to any member; `u64::MAX` while it lasts.
     upheaval_until_us: u64,
-    /// Lives that were given up for a reason. Others may learn of it whenever they like.
-    condemned: BTreeSet<(usize, NodeUid)>,
+    /// Lives that were declared dead while that was allowed. Other nodes may learn of it at any time.
+    declared_dead: BTreeSet<(usize, NodeUid)>,
     /// Lives that were asked to leave.
     leavers: BTreeSet<(usize, NodeUid)>,
     /// Authorities that an operator wanted to quarantine at any time.
@@ -47,7 +47,7 @@ impl Truth {
             memory_us,
             tolerance: tolerance(monitors),
             upheaval_until_us: 0,
-            condemned: BTreeSet::new(),
+            declared_dead: BTreeSet::new(),
             leavers: BTreeSet::new(),
             quarantined: BTreeSet::new(),
         }
@@ -96,13 +96,13 @@ impl Truth {
         known.is_some_and(|known| known.incarnation.0 > uid)
     }
 
-    /// The subject itself says which incarnation it has.
+    /// The subject has reached this incarnation.
     pub fn reached(&mut self, subject: usize, uid: NodeUid, incarnation: u64) {
         let known = &mut self.subjects[subject].incarnation;
         *known = (*known).max((uid, incarnation));
     }
 
-    /// Whether another member may believe in this incarnation of that life: only the subject raises it.
+    /// Whether the record of another member may have this incarnation of that life: only the subject raises it.
     pub fn has_reached(&self, subject: usize, uid: NodeUid, incarnation: u64) -> bool {
         let Some(known) = self.subjects.get(subject) else {
             return false;
@@ -110,14 +110,14 @@ impl Truth {
         uid < known.incarnation.0 || (uid, incarnation) <= known.incarnation
     }
 
-    /// Something bad begins for one node: it may be given up from now on.
+    /// A disturbance of one node begins: from now on it may be declared dead.
     pub fn disturb(&mut self, subject: usize) {
         let subject = &mut self.subjects[subject];
         subject.disturbances += 1;
         subject.disturbed_until_us = u64::MAX;
     }
 
-    /// One of those things has ended.
+    /// One disturbance has ended.
     pub fn calm(&mut self, subject: usize, at_us: u64) {
         let subject = &mut self.subjects[subject];
         subject.disturbances = subject.disturbances.saturating_sub(1);
@@ -139,12 +139,12 @@ impl Truth {
     /// Whether any member may give this life up now. A yes is remembered.
     pub fn deserves_death(&mut self, subject: usize, uid: NodeUid, at_us: u64) -> bool {
         let deserved = self.running(subject) != Some(uid)
-            || self.condemned.contains(&(subject, uid))
+            || self.declared_dead.contains(&(subject, uid))
             || self.remembers(self.upheaval_until_us, at_us)
             || self.remembers(self.subjects[subject].disturbed_until_us, at_us)
             || self.disturbed(at_us) > self.tolerance;
         if deserved {
-            self.condemned.insert((subject, uid));
+            self.declared_dead.insert((subject, uid));
         }
         deserved
     }

@@ -9,7 +9,7 @@ pub trait Watch {
         let _ = (at_us, place, subject, runtime);
     }
 
-    /// A process is about to end without a word.
+    /// A process is about to end without a message.
     fn ended(&mut self, at_us: u64, place: usize, runtime: &MembershipRuntime) {
         let _ = (at_us, place, runtime);
     }

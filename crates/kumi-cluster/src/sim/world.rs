@@ -1,8 +1,7 @@
-//! Nodes on a simulated network: takes the next event, gives it to the node it is for, and sends what the node says.
+//! Nodes on a simulated network: takes the next event, hands it to its node, and sends the messages of that node.
 //!
-//! Every message goes out as the bytes the core encoded and comes in through the core's decoder. A world never walks
-//! over all of its nodes by itself; only who asks for a sweep pays for one. What happens is a function of the seed and
-//! of the calls made, in their order.
+//! Every message is sent as the bytes that the core encoded, and goes through the core's decoder. The world visits all of its
+//! nodes only when a caller asks for a sweep. A run is a function of the seed and of the calls, in their order.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -240,7 +239,7 @@ impl<W: Watch> World<W> {
         Ok(())
     }
 
-    /// Ends a process without a word.
+    /// Ends a process without a message.
     pub fn crash(&mut self, host: usize) {
         let machine = &mut self.hosts[host];
         if let Some(runtime) = machine.runtime.take() {
@@ -281,7 +280,7 @@ impl<W: Watch> World<W> {
         self.hosts[host].clock.wall_error_ms = wall_error_ms;
     }
 
-    /// Lets a node leave by its own will.
+    /// Makes a node leave.
     pub fn leave(&mut self, host: usize) -> Result<(), MembershipError> {
         self.order(host, |runtime, now| runtime.leave(now))
     }

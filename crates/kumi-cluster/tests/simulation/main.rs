@@ -149,6 +149,11 @@ fn coverage_of(size: Size) -> Coverage {
             *last as f64 / 1e6
         );
     }
+    // Equal for two builds whose nodes behave alike.
+    let traces = reports.iter().fold(0u64, |all, report| {
+        all.rotate_left(7).wrapping_mul(0x0000_0100_0000_01b3) ^ report.trace
+    });
+    println!("traces {traces:016x} of {} seeds", reports.len());
     let failures: Vec<&&Report> = reports.iter().filter(|report| !report.passed()).collect();
     let shown: Vec<String> = failures
         .iter()

@@ -1,7 +1,7 @@
 //! Nodes that show certificates of one authority: which of them get in, and what each may announce.
 
 use super::network::{
-    PATIENCE, behind_one_name, event, joining, key, members, start, trouble, until,
+    TIMEOUT, behind_one_name, event, joining, key, members, start, trouble, until,
 };
 use crate::core::{
     Authority, ClusterEvent, DownReason, Envelope, EnvelopeError, MAX_VERSION, MIN_VERSION,
@@ -200,7 +200,7 @@ async fn gossip_makes_no_node_leave_and_an_operator_does() {
     let operator = AdminClient::connect(at, &ours.issue()).await;
     let operator = operator.expect("connected");
     operator.leave().await.expect("an operator");
-    tokio::time::timeout(PATIENCE, victim.ended())
+    tokio::time::timeout(TIMEOUT, victim.ended())
         .await
         .expect("it leaves");
     members(&mut watch, 1).await;
@@ -278,7 +278,7 @@ async fn a_later_life_that_is_met_takes_over() {
         _ => None,
     });
     assert_eq!(reason.await, DownReason::Superseded);
-    tokio::time::timeout(PATIENCE, node.ended())
+    tokio::time::timeout(TIMEOUT, node.ended())
         .await
         .expect("it stops");
 }
@@ -313,7 +313,7 @@ async fn of_two_nodes_with_one_name_the_one_that_the_name_leads_to_stays() {
     tell(&second, first.identity()).await;
     let downed = self_downed(&mut second_downs).await;
     assert_eq!(downed, (DownReason::Superseded, false));
-    tokio::time::timeout(PATIENCE, second.ended())
+    tokio::time::timeout(TIMEOUT, second.ended())
         .await
         .expect("it stops");
     until(|| first.status() == Some(NodeStatus::Up)).await;

@@ -1,7 +1,7 @@
 //! What travels on the datagram channel: whole envelopes to a peer whose hello does not offer compact ones, compact ones to
 //! a peer whose hello does.
 
-use super::network::{PATIENCE, key, start, stranger};
+use super::network::{TIMEOUT, key, start, stranger};
 use crate::core::{Authority, Envelope, MAX_VERSION, MIN_VERSION, Message, NodeIdentity, NodeUid};
 use crate::driver::compact::Head;
 use crate::driver::link::{GOSSIP_CHANNEL, PACKET_CHANNEL};
@@ -24,7 +24,7 @@ async fn probed(hello: Value, probe: (&str, Bytes)) -> (std::string::String, Byt
     let packets = packets.expect("the node knows the peer");
     let sent = packets.send_event_bytes(probe.0, probe.1);
     sent.await.expect("it fits a datagram");
-    let reply = tokio::time::timeout(PATIENCE, packets.recv()).await;
+    let reply = tokio::time::timeout(TIMEOUT, packets.recv()).await;
     let reply = reply.expect("in time").expect("the channel is open");
     (reply.method, reply.payload, node.identity())
 }

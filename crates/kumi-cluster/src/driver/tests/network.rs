@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::vec::Vec;
 
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(60);
 
 const SECRET: &[u8] = b"a secret of enough bytes";
 
@@ -68,7 +68,7 @@ pub(super) async fn event<T>(
             }
         }
     };
-    let found = tokio::time::timeout(PATIENCE, waiting).await;
+    let found = tokio::time::timeout(TIMEOUT, waiting).await;
     found.expect("it comes within a minute")
 }
 
@@ -93,7 +93,7 @@ pub(super) async fn until(holds: impl Fn() -> bool) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    let came = tokio::time::timeout(PATIENCE, waiting).await;
+    let came = tokio::time::timeout(TIMEOUT, waiting).await;
     came.expect("it comes within a minute");
 }
 
@@ -118,7 +118,7 @@ async fn stranger_with(node: &ClusterNode, options: ClientOptions) -> ProtocolCl
 
 async fn ends(channel: &UnisonChannel) {
     let ended = async { while channel.recv().await.is_ok() {} };
-    let ended = tokio::time::timeout(PATIENCE, ended).await;
+    let ended = tokio::time::timeout(TIMEOUT, ended).await;
     ended.expect("the node closes it");
 }
 
@@ -176,7 +176,7 @@ async fn the_largest_envelope_for_a_datagram_fits_one() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    let arrived = tokio::time::timeout(PATIENCE, arriving).await;
+    let arrived = tokio::time::timeout(TIMEOUT, arriving).await;
     arrived.expect("it comes within a minute");
 }
 
@@ -317,7 +317,7 @@ async fn an_operator_asks_watches_and_is_answered_with_reasons() {
     let other = AdminClient::connect(node, &security).await.expect("a node");
     let order = other.quarantine(&second, "x", Duration::from_secs(60));
     order.await.expect("it is done");
-    let told = tokio::time::timeout(PATIENCE, async {
+    let told = tokio::time::timeout(TIMEOUT, async {
         loop {
             let event = watch.next().await.expect("the node runs");
             if let Some(crate::driver::AdminEvent::Quarantined { authority, .. }) = event {
@@ -327,7 +327,7 @@ async fn an_operator_asks_watches_and_is_answered_with_reasons() {
     });
     assert_eq!(told.await.expect("it comes"), second);
     other.leave().await.expect("it leaves");
-    tokio::time::timeout(PATIENCE, first.ended())
+    tokio::time::timeout(TIMEOUT, first.ended())
         .await
         .expect("it ends");
 }
@@ -494,11 +494,11 @@ async fn a_node_whose_engine_panics_ends_and_is_no_zombie() {
     assert!(!failing.has_failed());
 
     explode.notify_one();
-    let ended = tokio::time::timeout(PATIENCE, failing.ended()).await;
+    let ended = tokio::time::timeout(TIMEOUT, failing.ended()).await;
     ended.expect("it says so");
     assert!(failing.has_failed());
     while watch.next().await.is_some() {}
-    let gone = tokio::time::timeout(PATIENCE, client.gone()).await;
+    let gone = tokio::time::timeout(TIMEOUT, client.gone()).await;
     gone.expect("the operator gets an error");
     until(|| UdpSocket::bind(&*address).is_ok()).await;
     let left = failing.leave().await;
@@ -522,7 +522,7 @@ async fn a_watcher_gets_the_last_events_of_a_node_that_leaves() {
             }
         }
     };
-    let heard = tokio::time::timeout(PATIENCE, hearing).await;
+    let heard = tokio::time::timeout(TIMEOUT, hearing).await;
     heard.expect("the node ends");
     assert_eq!(told.last().map(String::as_str), Some("removed"), "{told:?}");
     let left = leaving.await.expect("no panic");

@@ -19,7 +19,7 @@ impl Departed {
     pub(super) fn may_be(&self, cause: GoneCause, truth: &mut Truth, at_us: u64) -> bool {
         let (subject, uid) = (self.subject, self.uid);
         match cause {
-            // A node learns of its own death from others. A joiner that is not heard is given up without a suspicion.
+            // A node learns of its own death from others. A joiner from which nothing arrives is removed without a suspicion.
             GoneCause::Died if self.is_own => {
                 self.ended_elsewhere
                     || truth.was_asked_to_leave(subject, uid)

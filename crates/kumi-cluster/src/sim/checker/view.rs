@@ -1,4 +1,4 @@
-//! What one node has shown of itself and of others, as its events and records tell it.
+//! One node as its events and records show it: its members, its topology, and its open departures.
 
 use std::collections::BTreeSet;
 use std::string::String;
