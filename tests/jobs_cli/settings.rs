@@ -116,3 +116,15 @@ fn a_queue_of_the_format_before_is_moved() {
     let said = String::from_utf8_lossy(&missing.stderr).into_owned();
     assert!(said.contains("there is no queue 'nothing'"), "{said}");
 }
+
+#[test]
+fn releases_by_membership_are_switched_off_and_on_again() {
+    let server = Server::start();
+    let releases = |arguments: &[&str]| json_of(&server.ok(&[&["releases"], arguments].concat()));
+    assert_eq!(releases(&[]), json!({ "releases": true }));
+    assert_eq!(releases(&["off"]), json!({ "releases": false }));
+    assert_eq!(releases(&[]), json!({ "releases": false }));
+    assert_eq!(server.ok(&["releases", "--output", "text"]), "off");
+    assert_eq!(releases(&["on"]), json!({ "releases": true }));
+    assert_eq!(server.run(&["releases", "maybe"]).status.code(), Some(2));
+}

@@ -7,6 +7,7 @@ mod id;
 mod listing;
 mod lost;
 mod machine;
+mod owner;
 mod record;
 mod reply;
 mod retry;
@@ -17,7 +18,7 @@ pub(crate) mod worker;
 pub use claim::{Ask, Claim, Finish, Finished, Lease, Outcome, Room, Signal, Turn};
 pub(crate) use error::Refusal;
 pub(crate) use id::EXPECTED_NAME;
-pub use id::{Owner, ParseIdError, TaskId, Timestamp, Token};
+pub use id::{ParseIdError, TaskId, Timestamp, Token};
 pub(crate) use listing::LOOK_LIMIT;
 pub use listing::{
     Cursor, Filter, Forgotten, Holding, ID_PAGE_LIMIT, IdPage, IdPrefix, Order, PAGE_LIMIT, Page,
@@ -25,14 +26,17 @@ pub use listing::{
 };
 pub(crate) use lost::Lost;
 pub(crate) use machine::{Effects, Machine};
+pub use owner::{ClusterId, NodeLife, Owner};
 pub use record::{
     JSON, NewTask, Priority, Progress, Serial, TaskEnvelope, TaskRecord, TaskState, Unique,
 };
 pub(crate) use record::{NULL, cut};
-pub use reply::{Cancel, Counts, Enqueued, Gone, Released, Requeued, Schedule, TaskEvent};
+pub use reply::{
+    Cancel, Counts, Enqueued, Gone, Load, Released, Requeued, Schedule, TaskEvent, Totals,
+};
 pub(crate) use retry::reap_delay;
 pub use retry::{Backoff, Exponential, Fixed, RetryPolicy};
 pub use settings::{
-    DEFAULT_MAX_ATTEMPTS, ENQUEUE_LIMIT, LEASE, MAX_GIVEN_BACK, RENEWAL, Retention, Settings,
-    TURN_LIMIT,
+    DEFAULT_MAX_ATTEMPTS, ENQUEUE_LIMIT, LEASE, MAX_GIVEN_BACK, OWNERS_PAGE, RENEWAL, Retention,
+    Settings, TURN_LIMIT,
 };

@@ -52,12 +52,13 @@ mod worker;
 pub use check::SCHEDULES_LIMIT;
 pub use context::Context;
 pub use core::{
-    Ask, Backoff, Cancel, Claim, Counts, Cursor, DEFAULT_MAX_ATTEMPTS, ENQUEUE_LIMIT, Enqueued,
-    Exponential, Filter, Finish, Finished, Fixed, Forgotten, Gone, Holding, ID_PAGE_LIMIT, IdPage,
-    IdPrefix, JSON, LEASE, Lease, MAX_GIVEN_BACK, NewTask, Order, Outcome, Owner, PAGE_LIMIT, Page,
-    Paging, ParseIdError, Priority, Progress, RENEWAL, Released, Requeued, Retention, RetryPolicy,
-    Room, SEARCH_LIMIT_BYTES, Schedule, Serial, Settings, Signal, TURN_LIMIT, TaskEnvelope,
-    TaskEvent, TaskId, TaskRecord, TaskState, Timestamp, Token, Turn, Unique, transition,
+    Ask, Backoff, Cancel, Claim, ClusterId, Counts, Cursor, DEFAULT_MAX_ATTEMPTS, ENQUEUE_LIMIT,
+    Enqueued, Exponential, Filter, Finish, Finished, Fixed, Forgotten, Gone, Holding,
+    ID_PAGE_LIMIT, IdPage, IdPrefix, JSON, LEASE, Lease, Load, MAX_GIVEN_BACK, NewTask, NodeLife,
+    OWNERS_PAGE, Order, Outcome, Owner, PAGE_LIMIT, Page, Paging, ParseIdError, Priority, Progress,
+    RENEWAL, Released, Requeued, Retention, RetryPolicy, Room, SEARCH_LIMIT_BYTES, Schedule,
+    Serial, Settings, Signal, TURN_LIMIT, TaskEnvelope, TaskEvent, TaskId, TaskRecord, TaskState,
+    Timestamp, Token, Totals, Turn, Unique, transition,
 };
 pub use error::{QueueError, ResultError};
 pub use jobs::{Enqueue, Handle, IntoTask, Jobs};
@@ -69,7 +70,7 @@ pub use registry::{DuplicateType, Execution, Registry, TaskHandler};
 pub use schedules::Schedules;
 pub use task::{Options, Task, TaskError};
 pub use tokio_util::sync::CancellationToken;
-pub use worker::{Worker, WorkerError};
+pub use worker::{Worker, WorkerControl, WorkerError};
 
 /// The Rust of the user's guide, compiled.
 #[cfg(doctest)]

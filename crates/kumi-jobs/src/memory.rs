@@ -10,8 +10,8 @@ use crate::core::{
 };
 use crate::error::QueueError;
 use crate::queue::{
-    Ask, Cancel, Claim, Counts, Enqueued, Events, Finish, Gone, Lease, Notice, Queue, Released,
-    Reply, Requeued, Schedule, Signal, Turn,
+    Ask, Cancel, Claim, Counts, Enqueued, Events, Finish, Gone, Lease, Load, Notice, Queue,
+    Released, Reply, Requeued, Schedule, Signal, Turn,
 };
 use bytes::Bytes;
 use std::collections::{BTreeMap, HashMap};
@@ -304,6 +304,21 @@ impl Queue for InMemoryQueue {
 
     fn owners(&self) -> Reply<'_, Vec<Holding>> {
         self.call(|machine, _| Ok(machine.holdings()))
+    }
+
+    fn load(&self) -> Reply<'_, Load> {
+        self.call(|machine, now| Ok(machine.load(now)))
+    }
+
+    fn releases(&self) -> Reply<'_, bool> {
+        self.call(|machine, _| Ok(machine.releases()))
+    }
+
+    fn set_releases(&self, on: bool) -> Reply<'_, ()> {
+        self.call(|machine, _| {
+            machine.set_releases(on);
+            Ok(())
+        })
     }
 
     fn requeue(&self, ids: Vec<TaskId>) -> Reply<'_, Vec<Requeued>> {

@@ -6,12 +6,12 @@
 //! implementation should pass.
 
 pub(crate) use crate::core::{
-    Ask, Cancel, Claim, Counts, Enqueued, Finish, Finished, Gone, Lease, Outcome, Released,
+    Ask, Cancel, Claim, Counts, Enqueued, Finish, Finished, Gone, Lease, Load, Outcome, Released,
     Requeued, Room, Schedule, Signal, TaskEvent, Turn,
 };
 use crate::core::{
-    Cursor, Filter, Forgotten, Holding, ID_PAGE_LIMIT, IdPage, NewTask, Owner, Page, Paging,
-    Progress, Retention, Settings, TaskId, TaskRecord, Timestamp,
+    Cursor, Filter, Forgotten, Holding, ID_PAGE_LIMIT, IdPage, NewTask, OWNERS_PAGE, Owner, Page,
+    Paging, Progress, Retention, Settings, TaskId, TaskRecord, Timestamp,
 };
 use crate::error::QueueError;
 use bytes::Bytes;
@@ -146,7 +146,10 @@ pub trait Queue: Send + Sync + 'static {
 
     /// Gives back at once what a crashed worker holds, unless it has renewed its lease within `silent_for`, or could not
     /// renew it until less than a lease ago, because the queue was away or its clock jumped. Zero asks for neither. The owner
-    /// gets [`QueueError::OwnerReleased`] from then on.
+    /// gets [`QueueError::OwnerReleased`] from then on, unless it held nothing: then nothing changes.
+    ///
+    /// A silence of all programs for 3 s counts as such an outage. Where no worker may hold tasks but the ones that are gone,
+    /// whoever releases them calls [`heartbeat`](Self::heartbeat) every second, under an owner of its own.
     fn release_owner<'a>(&'a self, gone: &'a Gone, silent_for: Duration) -> Reply<'a, Released>;
 
     /// Gives back what ended leases held, moves what is due into line and drops what was kept long enough. Turns do it
@@ -216,6 +219,27 @@ pub trait Queue: Send + Sync + 'static {
 
     /// Workers that run tasks, by name. An idle worker has no entry in the queue.
     fn owners(&self) -> Reply<'_, Vec<Holding>>;
+
+    /// A page of [`owners`](Self::owners): the first [`OWNERS_PAGE`](crate::OWNERS_PAGE) of those whose text sorts after this one,
+    /// which need not be an owner. An empty page is the end.
+    fn owners_after<'a>(&'a self, after: &'a str) -> Reply<'a, Vec<Holding>> {
+        Box::pin(async move {
+            let mut owners = self.owners().await?;
+            owners.retain(|holding| holding.owner.as_str() > after);
+            owners.truncate(OWNERS_PAGE);
+            Ok(owners)
+        })
+    }
+
+    /// How busy the queue is: what it did so far, and since when its oldest ready task waits.
+    fn load(&self) -> Reply<'_, Load>;
+
+    /// Whether membership may release owners ([`Gone::Node`]); it may unless it was switched off.
+    fn releases(&self) -> Reply<'_, bool>;
+
+    /// Switches releases by membership on or off, for all programs and across restarts. Without them, the tasks of a node that
+    /// died come back when its leases end.
+    fn set_releases(&self, on: bool) -> Reply<'_, ()>;
 
     /// Brings dead tasks back, with all their attempts.
     fn requeue(&self, ids: Vec<TaskId>) -> Reply<'_, Vec<Requeued>>;

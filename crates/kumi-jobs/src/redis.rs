@@ -21,8 +21,8 @@ use crate::core::{
 };
 use crate::error::QueueError;
 use crate::queue::{
-    Ask, Cancel, Claim, Counts, Enqueued, Events, Finish, Gone, Lease, Queue, Released, Reply,
-    Requeued, Schedule, Signal, Turn,
+    Ask, Cancel, Claim, Counts, Enqueued, Events, Finish, Gone, Lease, Load, Queue, Released,
+    Reply, Requeued, Schedule, Signal, Turn,
 };
 use ::redis::{Pipeline, Value};
 use bytes::Bytes;
@@ -442,14 +442,15 @@ impl Queue for RedisQueue {
     fn release_owner<'a>(&'a self, gone: &'a Gone, silent_for: Duration) -> Reply<'a, Released> {
         Box::pin(async move {
             let (mode, owner) = match gone {
-                Gone::Life(owner) => ("life", owner),
-                Gone::Before(owner) => ("before", owner),
+                Gone::Life(owner) => ("life", owner.to_string()),
+                Gone::Before(owner) => ("before", owner.to_string()),
+                Gone::Node(node) => ("node", node.prefix()),
             };
             let (mut count, mut is_first) = (0, true);
             loop {
                 let args = vec![
                     text(mode),
-                    text(owner),
+                    text(&owner),
                     text(silent_for.as_millis()),
                     text(u8::from(is_first)),
                 ];
@@ -461,6 +462,7 @@ impl Queue for RedisQueue {
                 codec::tell_lost(lost)?;
                 match codec::integer(&released)? {
                     -1 => return Ok(Released::Alive),
+                    -2 => return Ok(Released::Off),
                     released => count += usize::try_from(released).unwrap_or(0),
                 }
                 if codec::integer(&more)? == 0 {
@@ -572,6 +574,38 @@ impl Queue for RedisQueue {
 
     fn owners(&self) -> Reply<'_, Vec<Holding>> {
         Box::pin(self.holdings())
+    }
+
+    fn owners_after<'a>(&'a self, after: &'a str) -> Reply<'a, Vec<Holding>> {
+        Box::pin(async move {
+            let (mut owners, mut after) = (Vec::new(), after.to_owned());
+            // A page may hold nothing but owners that cannot be read.
+            while owners.is_empty() {
+                let page = self.holdings_after(&after).await?;
+                match page.last() {
+                    Some((name, _)) => after.clone_from(name),
+                    None => break,
+                }
+                owners.extend(page.into_iter().filter_map(|(_, holding)| holding));
+            }
+            Ok(owners)
+        })
+    }
+
+    fn load(&self) -> Reply<'_, Load> {
+        Box::pin(async move { codec::load(self.shared.admin("load", []).await?) })
+    }
+
+    fn releases(&self) -> Reply<'_, bool> {
+        Box::pin(async move { Ok(codec::integer(&self.shared.admin("releases", []).await?)? == 1) })
+    }
+
+    fn set_releases(&self, on: bool) -> Reply<'_, ()> {
+        Box::pin(async move {
+            let args = [text(u8::from(on))];
+            self.shared.admin("set_releases", args).await?;
+            Ok(())
+        })
     }
 
     fn requeue(&self, ids: Vec<TaskId>) -> Reply<'_, Vec<Requeued>> {

@@ -1,5 +1,6 @@
 //! The worker: claims tasks, runs their handlers, reports how they ended.
 
+mod control;
 mod execute;
 #[cfg(test)]
 pub(crate) mod logged;
@@ -8,6 +9,8 @@ mod probe;
 mod run;
 #[cfg(test)]
 mod tests;
+
+pub use control::WorkerControl;
 
 use crate::check::TYPES_LIMIT;
 use crate::context::Context;
@@ -76,6 +79,7 @@ pub struct Worker<S> {
     state: Arc<S>,
     registry: Registry<S>,
     settings: WorkerSettings,
+    control: Option<WorkerControl>,
     problem: Option<WorkerError>,
 }
 
@@ -105,6 +109,7 @@ impl<S: Send + Sync + 'static> Worker<S> {
                 shutdown: Duration::from_secs(30),
                 schedules: true,
             },
+            control: None,
             problem: None,
         }
     }
@@ -197,11 +202,17 @@ impl<S: Send + Sync + 'static> Worker<S> {
         self
     }
 
+    /// What steers this worker while it runs: drains it, or moves it to another life. With a control, a worker whose life
+    /// was declared gone does not end, but waits to be given another one.
+    pub fn control(&mut self) -> WorkerControl {
+        self.control.get_or_insert_with(WorkerControl::new).clone()
+    }
+
     /// Works until `stop` resolves; then claims no more, lets running tasks finish, and gives back what does not finish
     /// in time. Dropping the future cancels running tasks and gives them back in a task of its own.
     ///
     /// # Errors
-    /// If the worker was misconfigured, or declared gone by [`Queue::release_owner`], or if the queue was moved to a format
+    /// If the worker was misconfigured, or declared gone by [`Queue::release_owner`] and has no control, or if the queue was moved to a format
     /// that this program does not have. In the last case the worker first lets running tasks finish, if the queue still
     /// takes reports.
     pub async fn run_until(self, stop: impl Future) -> Result<(), WorkerError> {
@@ -225,9 +236,17 @@ impl<S: Send + Sync + 'static> Worker<S> {
             let scheduler = tokio::spawn(crate::cron::run(self.queue.clone()));
             Scheduler(scheduler.abort_handle())
         });
-        run::Run::new(self.queue, self.state, self.registry, self.settings, types)
-            .until(stop)
-            .await
+        let orders = self.control.map(|control| control.subscribe());
+        run::Run::new(
+            self.queue,
+            self.state,
+            self.registry,
+            self.settings,
+            types,
+            orders,
+        )
+        .until(stop)
+        .await
     }
 }
 

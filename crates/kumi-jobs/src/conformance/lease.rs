@@ -2,7 +2,8 @@
 
 use super::{Fixture, LEASE, table_of, task};
 use crate::{
-    Cancel, Finished, Gone, Lease, Outcome, Owner, QueueError, Released, TURN_LIMIT, TaskState,
+    Cancel, ClusterId, Finished, Gone, Lease, NodeLife, OWNERS_PAGE, Outcome, Owner, QueueError,
+    Released, TURN_LIMIT, TaskState,
 };
 use std::time::Duration;
 
@@ -13,6 +14,11 @@ table_of!(
     five_crashes_are_the_end,
     a_release_gives_back_at_once,
     a_live_owner_is_not_released,
+    a_release_of_an_owner_that_holds_nothing_refuses_nobody,
+    all_workers_of_a_node_s_life_are_released_together,
+    releases_by_membership_can_be_switched_off,
+    an_outage_of_all_links_releases_no_worker,
+    owners_are_listed_in_pages,
     older_lives_are_released_together,
     many_tasks_are_released_in_order,
     a_worker_can_ask_what_it_holds,
@@ -169,6 +175,172 @@ async fn a_live_owner_is_not_released(f: &Fixture<'_>) {
     assert_eq!(released.expect("the suite relies on it"), Released::Alive);
     assert_eq!(f.state(id).await, TaskState::Running);
     f.succeed(&claim).await;
+}
+
+/// A worker of a node of cluster 1, 2 and so on.
+fn worker_of(cluster: u64, node: &str, life: u64, part: &str) -> Owner {
+    let cluster = ClusterId::from_raw(cluster);
+    let node = format!("@{cluster}/{node}~{life:016x}");
+    let node: NodeLife = node.parse().expect("a life");
+    node.owner(part).expect("a part")
+}
+
+fn node_of(owner: &Owner) -> Gone {
+    Gone::Node(owner.node().expect("a worker of a node"))
+}
+
+async fn a_release_of_an_owner_that_holds_nothing_refuses_nobody(f: &Fixture<'_>) {
+    let owner = worker_of(1, "n", 1, "a");
+    let silent_for = Duration::from_secs(3);
+    f.simple().await;
+    for gone in [Gone::Life(owner.clone()), node_of(&owner)] {
+        let released = f.queue.release_owner(&gone, silent_for).await;
+        assert_eq!(released.expect("the queue answers"), Released::Tasks(0));
+        let beat = f.queue.heartbeat(&owner, LEASE).await;
+        assert_eq!(beat.expect("it is not refused"), Lease::Lost);
+    }
+    let worker = f.worker(owner);
+    let claim = worker.claim().await;
+    worker.succeed(&claim).await;
+}
+
+async fn all_workers_of_a_node_s_life_are_released_together(f: &Fixture<'_>) {
+    let owners = [
+        worker_of(1, "n", 2, "a"),
+        worker_of(1, "n", 2, "b"),
+        // Another cluster on the same queue, a later and an earlier life, another node, and a worker by itself.
+        worker_of(2, "n", 2, "a"),
+        worker_of(1, "n", 3, "a"),
+        worker_of(1, "n", 1, "a"),
+        worker_of(1, "n.b", 2, "a"),
+        "n~0000000000000002".parse().expect("an owner"),
+    ];
+    let mut claims = Vec::new();
+    for owner in &owners {
+        f.simple().await;
+        claims.push(f.worker(owner.clone()).claim().await);
+    }
+    f.live(2).await;
+    let silent_for = Duration::from_secs(3);
+    let release = async |owner: &Owner| {
+        let released = f.queue.release_owner(&node_of(owner), silent_for).await;
+        released.expect("the queue answers")
+    };
+    // One of its workers is heard: the node lives.
+    f.queue.heartbeat(&owners[1], LEASE).await.expect("a lease");
+    f.live(2).await;
+    assert_eq!(release(&owners[0]).await, Released::Alive);
+    f.live(1).await;
+    assert_eq!(release(&owners[0]).await, Released::Tasks(2));
+    // The life is refused, with workers that held nothing too; all others are not.
+    let idle = worker_of(1, "n", 2, "c");
+    for (owner, holds) in owners.iter().zip(0..).chain([(&idle, 0)]) {
+        let is_refused = holds < 2;
+        let lease = f.queue.heartbeat(owner, LEASE).await;
+        assert_eq!(lease.is_err(), is_refused, "{owner}");
+    }
+    let late = f.queue.mark_succeeded(&claims[0], None).await;
+    assert!(matches!(late, Err(QueueError::OwnerReleased(_))));
+    let other = f.worker(Owner::random());
+    assert_eq!(other.claims(9).await.len(), 2);
+}
+
+async fn releases_by_membership_can_be_switched_off(f: &Fixture<'_>) {
+    let owner = worker_of(1, "n", 1, "a");
+    f.simple().await;
+    f.worker(owner.clone()).claim().await;
+    f.live(5).await;
+    let silent_for = Duration::from_secs(3);
+    assert!(f.queue.releases().await.expect("the queue answers"));
+    f.queue
+        .set_releases(false)
+        .await
+        .expect("the queue answers");
+    assert!(!f.queue.releases().await.expect("the queue answers"));
+    let gone = node_of(&owner);
+    let released = f.queue.release_owner(&gone, silent_for).await;
+    assert_eq!(released.expect("the queue answers"), Released::Off);
+    let lease = f.queue.heartbeat(&owner, LEASE).await;
+    assert_eq!(lease.expect("it is not refused"), Lease::Renewed(1));
+    f.queue.set_releases(true).await.expect("the queue answers");
+    assert!(f.queue.releases().await.expect("the queue answers"));
+    f.queue
+        .set_releases(false)
+        .await
+        .expect("the queue answers");
+    // A person may release it nevertheless, by its own name.
+    f.live(5).await;
+    let by_name = Gone::Life(owner.clone());
+    let released = f.queue.release_owner(&by_name, silent_for).await;
+    assert_eq!(released.expect("the queue answers"), Released::Tasks(1));
+}
+
+/// Nobody reached the queue for 20 s: whoever is first afterwards cannot tell which workers died.
+async fn an_outage_of_all_links_releases_no_worker(f: &Fixture<'_>) {
+    let (alive, dead) = (worker_of(1, "n", 1, "a"), worker_of(1, "m", 1, "a"));
+    for owner in [&alive, &dead] {
+        f.simple().await;
+        f.worker(owner.clone()).claim().await;
+    }
+    f.live(2).await;
+    f.queue.heartbeat(&alive, LEASE).await.expect("a lease");
+    let silent_for = Duration::from_secs(3);
+    let release = async |owner: &Owner| {
+        let released = f.queue.release_owner(&node_of(owner), silent_for).await;
+        released.expect("the queue answers")
+    };
+    f.advance(20).await;
+    for owner in [&dead, &alive] {
+        assert_eq!(release(owner).await, Released::Alive, "{owner}");
+    }
+    // The releaser asks every second, and the live worker comes back after some.
+    for second in 0..4 {
+        f.live(1).await;
+        for owner in [&dead, &alive] {
+            assert_eq!(release(owner).await, Released::Alive, "{owner} {second}");
+        }
+    }
+    let lease = f.queue.heartbeat(&alive, LEASE).await;
+    assert_eq!(lease.expect("it was not released"), Lease::Renewed(1));
+    // What died is given back in the end, by its lease or by a release.
+    for _ in 0..11 {
+        f.live(1).await;
+        f.queue.heartbeat(&alive, LEASE).await.expect("a lease");
+    }
+    f.queue.reap().await.expect("the queue answers");
+    assert_eq!(release(&alive).await, Released::Alive);
+    let owners = f.queue.owners().await.expect("the queue answers");
+    let names: Vec<&Owner> = owners.iter().map(|holding| &holding.owner).collect();
+    assert_eq!(names, [&alive]);
+}
+
+async fn owners_are_listed_in_pages(f: &Fixture<'_>) {
+    let nodes = (0..OWNERS_PAGE as u64 + 20).map(|life| worker_of(1, "n", life, "a"));
+    let alone = ["a~0000000000000001", "0~0000000000000001"];
+    let alone = alone.map(|text| text.parse::<Owner>().expect("an owner"));
+    let mut owners: Vec<Owner> = nodes.chain(alone).collect();
+    for owner in &owners {
+        f.simple().await;
+        f.worker(owner.clone()).claim().await;
+    }
+    owners.sort_unstable();
+    let (mut listed, mut after) = (Vec::new(), String::new());
+    loop {
+        let page = f.queue.owners_after(&after).await;
+        let page = page.expect("the queue answers");
+        assert!(page.len() <= OWNERS_PAGE, "{}", page.len());
+        let Some(last) = page.last() else { break };
+        after = last.owner.to_string();
+        assert!(page.iter().all(|holding| holding.running == 1));
+        listed.extend(page.into_iter().map(|holding| holding.owner));
+    }
+    assert_eq!(listed, owners);
+    // Those of one cluster begin after its prefix.
+    let prefix = NodeLife::cluster_prefix(ClusterId::from_raw(1));
+    let page = f.queue.owners_after(&prefix).await;
+    let page = page.expect("the queue answers");
+    assert_eq!(page[0].owner, worker_of(1, "n", 0, "a"));
+    assert_eq!(page[0].renewed_at.after(LEASE), page[0].lease_ends_at);
 }
 
 async fn older_lives_are_released_together(f: &Fixture<'_>) {

@@ -16,6 +16,8 @@ table_of!(
     requeue_brings_dead_tasks_back,
     purge_forgets_done_tasks_only,
     counts_add_up,
+    totals_count_what_was_done_whatever_is_kept,
+    the_oldest_ready_task_is_known,
     a_listing_shows_what_stays_put,
     steps_and_progress_need_the_token,
     steps_are_bounded,
@@ -160,6 +162,82 @@ async fn counts_add_up(f: &Fixture<'_>) {
     );
     assert_eq!(counts.total(), 5);
     assert_eq!(counts.by_type["b"][&TaskState::Queued], 1);
+}
+
+async fn totals_count_what_was_done_whatever_is_kept(f: &Fixture<'_>) {
+    let totals = async || {
+        let load = f.queue.load().await.expect("the queue answers");
+        let totals = load.totals;
+        let done = [totals.succeeded, totals.dead, totals.cancelled];
+        (totals.enqueued, totals.failed, totals.lost, done)
+    };
+    assert_eq!(totals().await, (0, 0, 0, [0; 3]));
+    let first = task();
+    f.add(first.clone()).await;
+    // The same task again is none more.
+    f.add(first).await;
+    for _ in 0..3 {
+        f.simple().await;
+    }
+    assert_eq!(totals().await, (4, 0, 0, [0; 3]));
+    let claims = f.claims(3).await;
+    f.succeed(&claims[0]).await;
+    f.fail(&claims[1], 60).await;
+    f.kill(&claims[2]).await;
+    assert_eq!(totals().await, (4, 2, 0, [1, 1, 0]));
+    // A report that was applied before, and one that is refused, count nothing.
+    let again = f.finish(&claims[0], Outcome::Succeeded(None)).await;
+    assert_eq!(again, Finished::AlreadyApplied);
+    let lost = f.claim().await.id;
+    f.live(15).await;
+    f.queue.reap().await.expect("the queue answers");
+    f.queue.cancel(lost).await.expect("the queue answers");
+    let expected = (4, 2, 1, [1, 1, 1]);
+    assert_eq!(totals().await, expected);
+    let ids = claims.iter().map(|claim| claim.id).collect();
+    let purged = f.queue.purge(ids).await.expect("the queue answers");
+    assert_eq!(purged, 2);
+    assert_eq!(totals().await, expected, "what was forgotten counts");
+    // What is forgotten as soon as it ends counts too.
+    let retention = Retention {
+        succeeded: 0,
+        ..Retention::default()
+    };
+    keep(f, retention).await;
+    f.simple().await;
+    f.succeed(&f.claim().await).await;
+    assert_eq!(totals().await, (5, 2, 1, [2, 1, 1]));
+}
+
+async fn the_oldest_ready_task_is_known(f: &Fixture<'_>) {
+    let waits = async || {
+        let load = f.queue.load().await.expect("the queue answers");
+        load.ready_since
+            .map(|since| load.now.since(since).as_secs())
+    };
+    assert_eq!(waits().await, None);
+    let cancelled = f.simple().await;
+    f.advance(5).await;
+    f.simple().await;
+    f.advance(1).await;
+    f.add(of_type("b")).await;
+    f.advance(1).await;
+    assert_eq!(waits().await, Some(7));
+    // A task that was cancelled in line waits no more.
+    f.queue.cancel(cancelled).await.expect("the queue answers");
+    assert_eq!(waits().await, Some(2));
+    // Only what is ready counts.
+    let mut delayed = task();
+    delayed.delay = Duration::from_secs(60);
+    f.add(delayed).await;
+    let claim = f.claim().await;
+    assert_eq!(waits().await, Some(1));
+    // A task that is given back waits from then on.
+    f.advance(3).await;
+    f.finish(&claim, Outcome::GivenBack).await;
+    assert_eq!(waits().await, Some(4));
+    assert_eq!(f.turn(&[("b", 1)], 1).await.claims.len(), 1);
+    assert_eq!(waits().await, Some(0));
 }
 
 async fn a_listing_shows_what_stays_put(f: &Fixture<'_>) {

@@ -1,6 +1,7 @@
 //! What a worker and a queue say to each other: asks, claims, reports, turns, leases and signals.
 
-use super::id::{Owner, TaskId, Timestamp, Token};
+use super::id::{TaskId, Timestamp, Token};
+use super::owner::Owner;
 use super::record::{TaskEnvelope, TaskState};
 use super::retry::Backoff;
 use bytes::Bytes;

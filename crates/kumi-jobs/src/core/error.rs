@@ -1,6 +1,6 @@
 //! Why the core refuses a call. Nothing has changed then.
 
-use super::id::Owner;
+use super::owner::Owner;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {

@@ -1,6 +1,5 @@
-//! The names of things in a queue: tasks, claims, owners, and points in time.
+//! The names of things in a queue: tasks, claims, and points in time. `owner.rs` has those of workers.
 
-use kumi_common::{InvalidNameAndLife, NameAndLife};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -155,60 +154,6 @@ impl FromStr for Token {
     }
 }
 
-/// A worker's name and life, written `name~life`. The name is `[a-z0-9][a-z0-9.-]{0,62}`; the life is 16 hex digits, and
-/// a later life of a name sorts higher.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Owner(NameAndLife);
-
-impl Owner {
-    /// The part before `~`.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    /// The part after `~`.
-    #[must_use]
-    pub fn life(&self) -> &str {
-        self.0.life_text()
-    }
-
-    /// `name~life`.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        self.0.as_str()
-    }
-}
-
-impl From<NameAndLife> for Owner {
-    fn from(written: NameAndLife) -> Self {
-        Self(written)
-    }
-}
-
-impl FromStr for Owner {
-    type Err = ParseIdError;
-
-    fn from_str(text: &str) -> Result<Self, ParseIdError> {
-        let parsed = text.parse().map(Self);
-        parsed.map_err(|InvalidNameAndLife| {
-            ParseIdError::new(text, "an owner (name~life, the life being 16 hex digits)")
-        })
-    }
-}
-
-impl fmt::Display for Owner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl fmt::Debug for Owner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
 /// Milliseconds since 1970 on the queue's clock.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
@@ -246,7 +191,6 @@ impl Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kumi_common::Life;
 
     #[test]
     fn short_texts_are_read_back_and_sort_like_ids() {
@@ -289,33 +233,5 @@ mod tests {
         for bad in ["", "7", "x-1", "7-x"] {
             assert!(bad.parse::<Token>().is_err(), "{bad}");
         }
-    }
-
-    #[test]
-    fn owners_have_a_name_and_a_life() {
-        let first = Owner::new("node-1").unwrap();
-        assert_eq!((first.name(), first.life().len()), ("node-1", 16));
-        let random = Owner::random();
-        assert_eq!(random.as_str().parse(), Ok(random));
-        for bad in [
-            "",
-            "a",
-            "A~0123456789abcdef",
-            "a~0123",
-            "-a~0123456789abcdef",
-        ] {
-            assert!(bad.parse::<Owner>().is_err(), "{bad}");
-        }
-        assert!(Owner::new("Node 1").is_err());
-    }
-
-    /// `release --before` compares the lives of nodes and of workers.
-    #[test]
-    fn a_worker_that_starts_after_a_node_has_the_later_life_and_before_another_the_earlier() {
-        let now = Timestamp::of_this_machine().as_ms();
-        let worker = Owner::new("web-1").unwrap();
-        let node = |at_ms: u64| Life::new(at_ms, 0).to_string();
-        assert!(node(now).as_str() <= worker.life(), "{worker}");
-        assert!(worker.life() < node(now + 3_600_000).as_str(), "{worker}");
     }
 }

@@ -16,7 +16,8 @@
 //! while pages are read is on at least one of them, unless the queue's clock is set back.
 
 use super::error::Refusal;
-use super::id::{Owner, ParseIdError, TaskId, Timestamp};
+use super::id::{ParseIdError, TaskId, Timestamp};
+use super::owner::Owner;
 use super::record::{TaskRecord, TaskState};
 use std::fmt;
 use std::str::FromStr;

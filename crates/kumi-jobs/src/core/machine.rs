@@ -18,12 +18,13 @@ mod released;
 mod tests;
 
 use super::claim::{Claim, Signal};
-use super::id::{Owner, TaskId, Timestamp, Token};
+use super::id::{TaskId, Timestamp, Token};
 use super::lost::Lost;
+use super::owner::Owner;
 use super::record::{
     NULL, NewTask, Priority, Progress, Serial, TaskEnvelope, TaskRecord, TaskState, Unique,
 };
-use super::reply::{Schedule, TaskEvent};
+use super::reply::{Schedule, TaskEvent, Totals};
 use super::retry::Backoff;
 use super::settings::{Retention, Settings};
 use bytes::Bytes;
@@ -38,6 +39,9 @@ type Lanes = [VecDeque<TaskId>; 4];
 pub(crate) struct Machine {
     settings: Settings,
     retention: Retention,
+    /// Whether membership may release owners.
+    releases: bool,
+    totals: Totals,
     /// When a program last did something, within half a second.
     pulse: Option<Timestamp>,
     records: HashMap<TaskId, Box<Record>, IdState>,
@@ -169,6 +173,8 @@ impl Machine {
         Self {
             settings,
             retention: Retention::default(),
+            releases: true,
+            totals: Totals::default(),
             pulse: None,
             records: HashMap::default(),
             kinds: Vec::new(),
@@ -208,6 +214,14 @@ impl Machine {
 
     pub(crate) fn keep(&mut self, retention: Retention) {
         self.retention = retention;
+    }
+
+    pub(crate) fn releases(&self) -> bool {
+        self.releases
+    }
+
+    pub(crate) fn set_releases(&mut self, releases: bool) {
+        self.releases = releases;
     }
 
     /// What gathered since the last call.
@@ -324,6 +338,11 @@ impl Machine {
         }
         if !holds_line {
             self.leave_serial(id, serial, now);
+        }
+        match to {
+            TaskState::Succeeded => self.totals.succeeded += 1,
+            TaskState::Cancelled => self.totals.cancelled += 1,
+            _ => self.totals.dead += 1,
         }
         match to {
             TaskState::Succeeded if self.retention.succeeded == 0 => self.forget(id, now),

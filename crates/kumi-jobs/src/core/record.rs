@@ -1,6 +1,7 @@
 //! What a queue holds: the envelope that a program wrote, and the record around it that only the queue changes.
 
-use super::id::{Owner, TaskId, Timestamp, Token};
+use super::id::{TaskId, Timestamp, Token};
+use super::owner::Owner;
 use super::retry::Backoff;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};

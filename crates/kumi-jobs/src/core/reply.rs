@@ -1,6 +1,7 @@
 //! What a queue replies to producers and operators, and what it tells subscribers.
 
-use super::id::{Owner, TaskId, Timestamp};
+use super::id::{TaskId, Timestamp};
+use super::owner::{NodeLife, Owner};
 use super::record::{Priority, TaskEnvelope, TaskState};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -63,6 +64,8 @@ pub enum Released {
     Tasks(usize),
     /// The owner renewed its lease recently, or could not; nothing changed.
     Alive,
+    /// Releases by membership are switched off for this queue; nothing changed.
+    Off,
 }
 
 /// The owners whose tasks are released.
@@ -71,8 +74,11 @@ pub enum Released {
 pub enum Gone {
     /// This life of this name.
     Life(Owner),
-    /// All lives of this name before this one.
+    /// All lives of this name before this one. Lives that hold nothing are refused from then on too.
     Before(Owner),
+    /// All workers of this life of a node, as membership reports it. A queue can switch these releases off
+    /// ([`Queue::set_releases`](crate::Queue::set_releases)).
+    Node(NodeLife),
 }
 
 /// How many tasks of each type are in each state.
@@ -116,6 +122,36 @@ impl Counts {
             .map(|(task_type, _)| task_type.clone())
             .collect()
     }
+}
+
+/// What a queue did since it exists, whatever it keeps of that. The numbers only grow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Totals {
+    /// Tasks that were enqueued.
+    pub enqueued: u64,
+    /// Tasks that succeeded.
+    pub succeeded: u64,
+    /// Attempts that failed, those of tasks that are Dead by that included.
+    pub failed: u64,
+    /// Attempts whose worker was lost: its lease ended, or it was released.
+    pub lost: u64,
+    /// Tasks that became Dead.
+    pub dead: u64,
+    /// Tasks that were cancelled.
+    pub cancelled: u64,
+}
+
+/// How busy a queue is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Load {
+    /// The queue's clock. Two loads give rates.
+    pub now: Timestamp,
+    /// What the queue did so far.
+    pub totals: Totals,
+    /// Since when the task has been ready that has waited longest to be claimed, among the first of each line.
+    pub ready_since: Option<Timestamp>,
 }
 
 /// One move of one task.

@@ -31,6 +31,9 @@ pub(crate) const SKIP_LIMIT: usize = 500;
 /// Tasks in one enqueue, bounded as `TURN_LIMIT` is.
 pub const ENQUEUE_LIMIT: usize = 90;
 
+/// Owners that one page of [`Queue::owners_after`](crate::Queue::owners_after) lists.
+pub const OWNERS_PAGE: usize = 100;
+
 /// What a queue accepts. [`Retention`] is what it keeps. Write `..Settings::default()`: fields may be added.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {

@@ -14,6 +14,7 @@ mod ahead;
 mod calls;
 mod hold;
 mod listening;
+mod lives;
 mod reports;
 #[cfg(test)]
 mod simulation;
@@ -27,11 +28,13 @@ pub(crate) use ahead::{BATCH, SLOT_TIMEOUT};
 
 use super::claim::{Ask, Claim, Finish, Lease, Outcome, Room, Signal, Turn};
 use super::id::{TaskId, Timestamp, Token};
+use super::owner::Owner;
 use super::settings::TURN_LIMIT;
 pub(crate) use ahead::Pace;
 use calls::Calls;
 use hold::Hold;
 use listening::Listening;
+pub(crate) use lives::{LifeId, Lives, Step};
 use reports::Reports;
 use slots::Slots;
 use std::collections::{HashMap, VecDeque};
@@ -45,6 +48,10 @@ const WAIT: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Working,
+    /// Nothing more is claimed until the worker is resumed; what runs goes on.
+    Drained,
+    /// As `Drained`, and this life ends once its last handler has ended and is reported: another life claims.
+    Retiring,
     /// Nothing more is claimed; handlers may go on until this moment.
     Draining(Moment),
     /// Handlers were told to stop, and are waited for until this moment. Reports and renewals go on, so that no other worker
@@ -80,6 +87,9 @@ pub(crate) struct WorkerCore {
     next_due: Option<Duration>,
     /// Where the next ask's list of types begins.
     rotation: usize,
+    /// A turn without an ask is to be sent: a wait may have taken the mark that wakes other workers, and the turn leaves it
+    /// again.
+    passes_on: bool,
     slots: Slots,
     /// While claims are started: whether all that were started ended at once.
     batch: Option<bool>,
@@ -106,6 +116,7 @@ impl WorkerCore {
             supply: Supply::MayHaveSome,
             next_due: None,
             rotation,
+            passes_on: false,
             batch: None,
             starting: None,
             pace: Pace::default(),
@@ -155,7 +166,7 @@ impl WorkerCore {
         now: Moment,
         random: &mut dyn FnMut() -> u64,
     ) -> Option<Call> {
-        if !self.pace.is_ahead() || self.is_ending() {
+        if !self.pace.is_ahead() || !self.may_claim() {
             return None;
         }
         self.supply = Supply::MayHaveSome;
@@ -188,6 +199,52 @@ impl WorkerCore {
         self.end_within(now, self.rules.shutdown);
     }
 
+    /// Stops claims, until they are resumed by `false`. What runs goes on, and is renewed and reported.
+    pub(crate) fn set_drained(&mut self, is_drained: bool) {
+        match (self.phase, is_drained) {
+            (Phase::Working, true) => self.stop_claims(Phase::Drained),
+            (Phase::Drained, false) => {
+                self.phase = Phase::Working;
+                self.supply = Supply::MayHaveSome;
+            }
+            _ => {}
+        }
+    }
+
+    /// Another life of this worker claims from now on. This one ends when it holds nothing more.
+    pub(super) fn retire(&mut self) {
+        if !self.is_ending() {
+            self.stop_claims(Phase::Retiring);
+        }
+    }
+
+    fn stop_claims(&mut self, phase: Phase) {
+        self.give_back_waiting();
+        self.phase = phase;
+        self.passes_on = true;
+    }
+
+    pub(super) fn owner(&self) -> &Owner {
+        &self.rules.owner
+    }
+
+    /// Where the list of types of the next life begins.
+    pub(super) fn rotation(&self) -> usize {
+        self.rotation
+    }
+
+    /// How many handlers run, by type.
+    pub(super) fn running_of(&self) -> &HashMap<Arc<str>, usize> {
+        self.slots.running_of()
+    }
+
+    /// So many handlers of earlier lives run, by type: they share the slots and the limits.
+    pub(super) fn set_taken(&mut self, taken_of: HashMap<Arc<str>, usize>) {
+        if self.slots.set_taken(taken_of) {
+            self.supply = Supply::MayHaveSome;
+        }
+    }
+
     /// A handler that took a slot has ended.
     pub(crate) fn handle_ended(&mut self, report: Finish) {
         // Another token: the task came back to this worker meanwhile. The report will be refused.
@@ -203,6 +260,7 @@ impl WorkerCore {
         signals: Result<&[Signal], CallError>,
     ) -> Verdict {
         self.listening.end_wait(now);
+        self.passes_on |= !self.may_claim();
         match signals {
             Ok(signals) => {
                 self.take_signals(signals);
@@ -280,9 +338,13 @@ impl WorkerCore {
         std::mem::take(&mut self.notes)
     }
 
-    /// Whether the worker claims no more.
+    /// Whether the worker ends: it claims no more, whatever comes.
     pub(crate) fn is_ending(&self) -> bool {
-        self.phase != Phase::Working
+        !matches!(self.phase, Phase::Working | Phase::Drained)
+    }
+
+    fn may_claim(&self) -> bool {
+        self.phase == Phase::Working
     }
 
     /// What a worker that ends still has to report: what is unconfirmed, and what it gives back. It holds nothing afterwards.
@@ -361,14 +423,15 @@ impl WorkerCore {
 
     fn next_turn(&mut self, random: &mut dyn FnMut() -> u64) -> Option<Call> {
         let claims =
-            self.supply == Supply::MayHaveSome && self.slots.free() > 0 && !self.is_ending();
+            self.supply == Supply::MayHaveSome && self.slots.free() > 0 && self.may_claim();
         let max = match claims {
             true => self.pace.ask(self.slots.room()),
             false => 0,
         };
-        if max == 0 && self.reports.is_empty() {
+        if max == 0 && self.reports.is_empty() && !self.passes_on {
             return None;
         }
+        self.passes_on = false;
         match max {
             0 => self.pace.report_only(),
             _ => self.supply = Supply::Empty,
@@ -418,6 +481,7 @@ impl WorkerCore {
             return false;
         }
         let is_wanted = self.is_ending()
+            || !self.may_claim() && self.listening.waits_for_types()
             || self
                 .types_with_room()
                 .iter()
@@ -430,7 +494,7 @@ impl WorkerCore {
 
     fn types_with_room(&self) -> Vec<Arc<str>> {
         let room = self.slots.room();
-        if room == 0 {
+        if room == 0 || !self.may_claim() {
             return Vec::new();
         }
         let has_room = |task_type: &&Arc<str>| self.slots.limited(task_type, room) > 0;
@@ -440,10 +504,11 @@ impl WorkerCore {
     /// Whether nothing is left to do for a worker that ends.
     fn is_over(&self) -> bool {
         match self.phase {
-            Phase::Working => false,
+            Phase::Working | Phase::Drained => false,
             Phase::Over => true,
+            Phase::Retiring if self.passes_on || self.listening.is_waiting() => false,
             Phase::Grace(_) if self.slots.is_idle() => true,
-            Phase::Grace(_) | Phase::Draining(_) => {
+            Phase::Grace(_) | Phase::Draining(_) | Phase::Retiring => {
                 !self.holds_some() && !self.calls.is_in_flight() && !self.hold.is_unsure()
             }
         }
@@ -458,7 +523,7 @@ impl WorkerCore {
         let lease_end = lease_end.filter(|_| holds_some);
         let give_up = match self.phase {
             Phase::Draining(until) | Phase::Grace(until) => Some(until),
-            Phase::Working | Phase::Over => None,
+            Phase::Working | Phase::Drained | Phase::Retiring | Phase::Over => None,
         };
         let moments = [renewal, pause, lease_end, self.slots.overdue_at(), give_up];
         moments.into_iter().flatten().min()
@@ -471,7 +536,10 @@ impl WorkerCore {
 
     fn end_within(&mut self, now: Moment, shutdown: Duration) {
         self.give_back_waiting();
-        if self.phase == Phase::Working {
+        if matches!(
+            self.phase,
+            Phase::Working | Phase::Drained | Phase::Retiring
+        ) {
             self.phase = Phase::Draining(now + shutdown);
         }
     }
@@ -518,9 +586,9 @@ impl WorkerCore {
 
     /// Takes claims that are new here. A worker that stops gives them back.
     fn take_claims(&mut self, now: Moment, claims: Vec<Claim>) {
-        match self.is_ending() {
-            true => self.reports.give_back_first(&claims),
-            false => self.slots.waiting.extend(claims, now),
+        match self.may_claim() {
+            false => self.reports.give_back_first(&claims),
+            true => self.slots.waiting.extend(claims, now),
         }
     }
 

@@ -81,15 +81,22 @@ impl RedisQueue {
         let mut owners: Vec<Holding> = Vec::new();
         let mut after = String::new();
         loop {
-            let args = vec![text("owners"), text(&after)];
-            let reply = self.shared.run(&script::BROWSE, args, Repeat::Yes).await?;
-            let page = codec::holdings(reply)?;
+            let page = self.holdings_after(&after).await?;
             match page.last() {
                 Some((name, _)) => after.clone_from(name),
                 None => return Ok(owners),
             }
             owners.extend(page.into_iter().filter_map(|(_, holding)| holding));
         }
+    }
+
+    /// Owners by name after this one, up to `OWNERS_PAGE` of them; those that cannot be read have no holding.
+    pub(super) async fn holdings_after(
+        &self,
+        after: &str,
+    ) -> Result<Vec<(String, Option<Holding>)>, QueueError> {
+        let args = vec![text("owners"), text(after)];
+        codec::holdings(self.shared.run(&script::BROWSE, args, Repeat::Yes).await?)
     }
 
     /// One step of the script that goes through the indexes: the next cursor, how many ids were looked at, and a third part.

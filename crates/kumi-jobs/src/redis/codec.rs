@@ -2,11 +2,11 @@
 
 use crate::core::{
     Backoff, Cursor, Holding, JSON, Lost, NewTask, Owner, Priority, Progress, Retention, Serial,
-    Settings, TaskEnvelope, TaskId, TaskRecord, TaskState, Timestamp, Unique,
+    Settings, TaskEnvelope, TaskId, TaskRecord, TaskState, Timestamp, Totals, Unique,
 };
 use crate::error::QueueError;
 use crate::queue::{
-    Ask, Cancel, Claim, Counts, Enqueued, Finish, Finished, Outcome, Requeued, Room, Turn,
+    Ask, Cancel, Claim, Counts, Enqueued, Finish, Finished, Load, Outcome, Requeued, Room, Turn,
 };
 use ::redis::Value;
 use bytes::Bytes;
@@ -604,6 +604,37 @@ pub(super) fn counts(value: Value) -> Result<Counts, QueueError> {
         by_type,
         served,
         paused: integer(&paused)? == 1,
+    })
+}
+
+/// What `admin load` replies: the clock, totals by letter, since when a task waits or -1.
+pub(super) fn load(value: Value) -> Result<Load, QueueError> {
+    let parts: [Value; 3] = array(value)?
+        .try_into()
+        .map_err(|_| QueueError::Protocol("a load without three parts".into()))?;
+    let [now, totals, since] = parts;
+    let (stored, mut totals) = (totals, Totals::default());
+    for (field, number) in pairs(stored)? {
+        let number = u64::try_from(integer(&number)?).unwrap_or(0);
+        match &*string(field)? {
+            "enqueued" => totals.enqueued = number,
+            "succeeded" => totals.succeeded = number,
+            "failed" => totals.failed = number,
+            "lost" => totals.lost = number,
+            "dead" => totals.dead = number,
+            "cancelled" => totals.cancelled = number,
+            // A later version may count more.
+            _ => {}
+        }
+    }
+    let ready_since = match integer(&since)? {
+        -1 => None,
+        _ => Some(timestamp(&since)?),
+    };
+    Ok(Load {
+        now: timestamp(&now)?,
+        totals,
+        ready_since,
     })
 }
 

@@ -3,7 +3,7 @@
 use crate::check::DURATION_LIMIT;
 use crate::context::Context;
 use crate::core::worker::Stop;
-use crate::core::{RetryPolicy, TaskId, Token};
+use crate::core::{Owner, RetryPolicy, TaskId};
 use crate::jobs::TRACE;
 use crate::queue::{Claim, Finish, Outcome, Queue};
 use crate::registry::{Execution, Registered, TaskHandler};
@@ -21,7 +21,7 @@ use tracing::{Instrument, Span};
 
 /// A run in progress, as its worker holds it.
 pub(super) struct Running {
-    pub(super) token: Token,
+    pub(super) owner: Owner,
     pub(super) task_type: Arc<str>,
     stop: Arc<dyn Stoppable>,
     abort: AbortHandle,
@@ -89,7 +89,7 @@ impl<S: Send + Sync + 'static> Beginning<S> {
     /// Goes on in a task of its own. The report arrives in `reports`, unless the run is aborted.
     pub(super) fn start(self, reports: &mpsc::UnboundedSender<Finish>) -> Running {
         let claim = self.context.claim();
-        let token = claim.token;
+        let owner = claim.owner.clone();
         let task_type = claim.envelope.task_type.clone();
         let (stop, reports) = (self.context.stoppable(), reports.clone());
         let task = tokio::spawn(async move {
@@ -97,7 +97,7 @@ impl<S: Send + Sync + 'static> Beginning<S> {
             let _ = reports.send(self.run().await);
         });
         Running {
-            token,
+            owner,
             task_type,
             stop,
             abort: task.abort_handle(),

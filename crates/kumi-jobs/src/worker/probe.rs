@@ -4,8 +4,8 @@ use crate::core::{
     NewTask, Owner, Progress, Retention, Settings, TaskId, TaskRecord, TaskState, Timestamp,
 };
 use crate::queue::{
-    Ask, Cancel, Claim, Counts, Enqueued, Events, Finish, Gone, Lease, Queue, Released, Reply,
-    Requeued, Schedule, Signal, Turn,
+    Ask, Cancel, Claim, Counts, Enqueued, Events, Finish, Gone, Lease, Load, Queue, Released,
+    Reply, Requeued, Schedule, Signal, Turn,
 };
 use crate::{Filter, Holding, InMemoryQueue, Page, Paging, QueueError};
 use bytes::Bytes;
@@ -292,6 +292,9 @@ impl Queue for Probe {
         fn pause(paused: bool) -> ();
         fn limit(task_type: &'a str, limit: Option<u32>) -> ();
         fn retention() -> Retention;
+        fn load() -> Load;
+        fn releases() -> bool;
+        fn set_releases(on: bool) -> ();
         fn keep(retention: Retention) -> ();
         fn poke(owner: &'a Owner) -> ();
         fn done(id: TaskId) -> Option<TaskRecord>;

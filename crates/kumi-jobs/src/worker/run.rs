@@ -3,12 +3,13 @@
 //! It holds the futures: the call to the queue in flight, the wait for signals beside it, and the handlers. Everything that is
 //! decided is decided in the core.
 
+use super::control::Orders;
 use super::execute::{self, Beginning, Running};
 use super::{WorkerError, WorkerSettings};
 use crate::core::worker::{
-    Action, Call, CallError, Moment, Note, Reply, Rules, Verdict, WorkerCore,
+    Action, Call, CallError, LifeId, Lives, Moment, Note, Reply, Rules, Step, Verdict,
 };
-use crate::core::{Claim, Finish, Outcome, TURN_LIMIT, TaskId};
+use crate::core::{Claim, Finish, Outcome, Owner, TURN_LIMIT, TaskId, Token};
 use crate::error::QueueError;
 use crate::queue::{Lease, Queue, Signal, Turn};
 use crate::random;
@@ -20,7 +21,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
 /// Handlers are polled by the worker itself for this long after a turn; what is left gets tasks of its own.
@@ -37,15 +38,19 @@ const LAST_REPORTS: Duration = Duration::from_secs(5);
 const AFTER_GRACE: Duration = Duration::from_millis(500);
 
 pub(super) struct Run<S> {
-    core: WorkerCore,
+    core: Lives,
     started: Instant,
     queue: Arc<dyn Queue>,
     state: Arc<S>,
     registry: Registry<S>,
     settings: WorkerSettings,
-    running: HashMap<TaskId, Running>,
-    call: Option<InFlight>,
-    wait: Option<Wait>,
+    /// A task may run twice, if its first run was given to another life of this worker.
+    running: HashMap<(TaskId, Token), Running>,
+    /// One of each life at most.
+    calls: Vec<(LifeId, InFlight)>,
+    waits: Vec<(LifeId, Wait)>,
+    /// What a [`WorkerControl`](super::WorkerControl) wants, if there is one.
+    orders: Option<watch::Receiver<Orders>>,
     reports_sender: mpsc::UnboundedSender<Finish>,
     reports_receiver: mpsc::UnboundedReceiver<Finish>,
     /// Why this worker stops, if it is not told to: the queue has another format.
@@ -74,6 +79,7 @@ impl<S: Send + Sync + 'static> Run<S> {
         registry: Registry<S>,
         settings: WorkerSettings,
         types: Vec<Arc<str>>,
+        orders: Option<watch::Receiver<Orders>>,
     ) -> Self {
         let (reports_sender, reports_receiver) = mpsc::unbounded_channel();
         let registered = types.iter();
@@ -89,15 +95,16 @@ impl<S: Send + Sync + 'static> Run<S> {
             grace: grace + AFTER_GRACE,
         };
         Self {
-            core: WorkerCore::new(rules, random::u64() as usize % 1_000),
+            core: Lives::new(rules, random::u64() as usize % 1_000),
             started: Instant::now(),
             queue,
             state,
             registry,
             settings,
             running: HashMap::new(),
-            call: None,
-            wait: None,
+            calls: Vec::new(),
+            waits: Vec::new(),
+            orders,
             reports_sender,
             reports_receiver,
             foreign: None,
@@ -108,20 +115,18 @@ impl<S: Send + Sync + 'static> Run<S> {
     pub(super) async fn until(mut self, stop: impl Future) -> Result<(), WorkerError> {
         tokio::pin!(stop);
         let mut batch = Vec::new();
+        self.take_orders();
         while let Next::Sleep(until) = self.act() {
             let wake_at = until.map(|until| self.started + until.since_start());
             tokio::select! {
                 // A queue that replies at once has a reply at every turn of this loop: what else there is goes first.
                 biased;
                 _ = &mut stop, if !self.core.is_ending() => self.core.handle_stop(self.now()),
-                signals = pending_unless(&mut self.wait) => {
-                    self.wait = None;
-                    self.take_wait(signals);
-                }
-                reply = pending_unless(&mut self.call) => {
-                    self.call = None;
-                    if self.take_reply(reply)? {
-                        self.send_ahead().await;
+                () = changed(&mut self.orders), if !self.core.is_ending() => self.take_orders(),
+                (life, signals) = first_of(&mut self.waits) => self.take_wait(life, signals),
+                (life, reply) = first_of(&mut self.calls) => {
+                    if self.take_reply(life, reply)? {
+                        self.send_ahead(life).await;
                         // A queue that replies at once would keep this loop from ever waiting. And the runtime of
                         // one thread writes a call to its socket while this task does not run.
                         if self.inline { tokio::task::yield_now().await; }
@@ -153,7 +158,14 @@ impl<S: Send + Sync + 'static> Run<S> {
         let mut now = self.now();
         let (mut inline_until, mut started) = (None, 0_usize);
         let next = loop {
-            match self.core.poll(now, &mut random::u64) {
+            let Step { life, action } = self.core.poll(now, &mut random::u64);
+            let Some(life) = life else {
+                break match action {
+                    Action::Sleep(until) => Next::Sleep(until),
+                    _ => Next::End,
+                };
+            };
+            match action {
                 Action::Start(claim) => {
                     if started.is_multiple_of(CLOCK_STEP) {
                         now = self.now();
@@ -163,16 +175,21 @@ impl<S: Send + Sync + 'static> Run<S> {
                     self.start(claim, self.inline && now < inline_until);
                 }
                 Action::Stop(id, token, reason) => {
-                    let running = self.running.get(&id);
-                    if let Some(running) = running.filter(|running| running.token == token) {
+                    if let Some(running) = self.running.get(&(id, token)) {
                         running.stop(reason);
                     }
                 }
-                Action::Send(call) => self.call = Some(self.call(call)),
-                Action::Wait(types, at_most) => self.wait = Some(self.start_wait(types, at_most)),
-                Action::Poke => self.spawn_poke(),
-                Action::Sleep(until) => break Next::Sleep(until),
-                Action::End => break Next::End,
+                Action::Send(call) => {
+                    let call = self.call(life, call);
+                    self.calls.push((life, call));
+                }
+                Action::Wait(types, at_most) => {
+                    let wait = self.start_wait(life, types, at_most);
+                    self.waits.push((life, wait));
+                }
+                Action::Poke => self.spawn_poke(life),
+                Action::End => self.waits.retain(|(of, _)| *of != life),
+                Action::Sleep(_) => {}
             }
         };
         self.tell();
@@ -185,7 +202,7 @@ impl<S: Send + Sync + 'static> Run<S> {
             self.core.cannot_start(&claim);
             return;
         };
-        let id = claim.id;
+        let key = (claim.id, claim.token);
         let mut beginning = Beginning::new(claim, registered, &self.state, &self.queue);
         if inline && let Some(report) = beginning.poll_once() {
             self.core.ended_at_once(report);
@@ -193,11 +210,23 @@ impl<S: Send + Sync + 'static> Run<S> {
         }
         let running = beginning.start(&self.reports_sender);
         self.core.goes_on(running.task_type.clone());
-        self.running.insert(id, running);
+        self.running.insert(key, running);
     }
 
-    fn call(&self, call: Call) -> InFlight {
-        let (queue, owner) = (self.queue.clone(), self.settings.owner.clone());
+    /// Does what a control wants.
+    fn take_orders(&mut self) {
+        let Some(orders) = &mut self.orders else {
+            return;
+        };
+        let orders = orders.borrow_and_update().clone();
+        if let Some(owner) = orders.owner {
+            self.core.renew_life(owner);
+        }
+        self.core.set_drained(orders.is_drained);
+    }
+
+    fn call(&self, life: LifeId, call: Call) -> InFlight {
+        let (queue, owner) = (self.queue.clone(), self.core.owner(life).clone());
         let lease = self.settings.lease;
         match call {
             Call::Turn(reports, ask) => {
@@ -216,26 +245,26 @@ impl<S: Send + Sync + 'static> Run<S> {
     }
 
     /// Sends the next turn before the claims of the last one are run. The first poll of a call puts it on its way.
-    async fn send_ahead(&mut self) {
+    async fn send_ahead(&mut self, life: LifeId) {
         let now = self.now();
-        let Some(call) = self.core.send_ahead(now, &mut random::u64) else {
+        let Some(call) = self.core.send_ahead(life, now, &mut random::u64) else {
             return;
         };
-        let mut call = self.call(call);
+        let mut call = self.call(life, call);
         if let Poll::Ready(reply) = poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx))).await {
             call = Box::pin(ready(reply));
         }
-        self.call = Some(call);
+        self.calls.push((life, call));
     }
 
-    fn start_wait(&self, types: Vec<Arc<str>>, at_most: Duration) -> Wait {
-        let (queue, owner) = (self.queue.clone(), self.settings.owner.clone());
+    fn start_wait(&self, life: LifeId, types: Vec<Arc<str>>, at_most: Duration) -> Wait {
+        let (queue, owner) = (self.queue.clone(), self.core.owner(life).clone());
         Box::pin(async move { queue.wait(&owner, types, at_most).await })
     }
 
     /// Ends the wait in flight. If the poke fails, the wait ends by itself within seconds.
-    fn spawn_poke(&self) {
-        let (queue, owner) = (self.queue.clone(), self.settings.owner.clone());
+    fn spawn_poke(&self, life: LifeId) {
+        let (queue, owner) = (self.queue.clone(), self.core.owner(life).clone());
         tokio::spawn(async move {
             if let Err(error) = queue.poke(&owner).await {
                 tracing::debug!(%owner, error = &error as &dyn std::error::Error, "a poke failed");
@@ -244,28 +273,23 @@ impl<S: Send + Sync + 'static> Run<S> {
     }
 
     fn take_report(&mut self, report: Finish) {
-        let is_same = |running: &Running| running.token == report.token;
-        if self.running.get(&report.id).is_some_and(is_same) {
-            self.running.remove(&report.id);
-        }
+        self.running.remove(&(report.id, report.token));
         self.core.handle_ended(report);
     }
 
-    fn take_wait(&mut self, signals: Result<Vec<Signal>, QueueError>) {
+    fn take_wait(&mut self, life: LifeId, signals: Result<Vec<Signal>, QueueError>) {
         let now = self.now();
         match signals {
-            Ok(signals) => {
-                self.core.handle_wait(now, Ok(&signals));
-            }
+            Ok(signals) => self.core.handle_wait(life, now, Ok(&signals)),
             Err(error) => {
-                self.core.handle_wait(now, Err(call_error(&error)));
-                tracing::warn!(owner = %self.settings.owner, error = &error as &dyn std::error::Error, "a wait on the queue failed");
+                self.core.handle_wait(life, now, Err(call_error(&error)));
+                tracing::warn!(owner = %self.core.owner(life), error = &error as &dyn std::error::Error, "a wait on the queue failed");
             }
         }
     }
 
     /// Whether the call was carried out. An error ends the worker.
-    fn take_reply(&mut self, reply: Replied) -> Result<bool, WorkerError> {
+    fn take_reply(&mut self, life: LifeId, reply: Replied) -> Result<bool, WorkerError> {
         let mut failed = None;
         let reply = match reply {
             Replied::Turn(turn) => Reply::Turn(checked(turn, &mut failed)),
@@ -273,23 +297,33 @@ impl<S: Send + Sync + 'static> Run<S> {
             Replied::Recover(claims) => Reply::Recover(checked(claims, &mut failed)),
             Replied::Look(signals) => Reply::Look(checked(signals, &mut failed)),
         };
-        let verdict = self.core.handle_reply(self.now(), reply);
+        let owner = self.core.owner(life).clone();
+        let verdict = self.core.handle_reply(life, self.now(), reply);
         self.tell();
         let Some(error) = failed else {
             return Ok(true);
         };
         if matches!(error, QueueError::Format { .. }) {
-            tracing::error!(owner = %self.settings.owner, error = &error as &dyn std::error::Error, "no more tasks are claimed");
+            tracing::error!(%owner, error = &error as &dyn std::error::Error, "no more tasks are claimed");
         }
         match verdict {
             Verdict::GoOn => Ok(true),
             Verdict::Failed => {
-                tracing::warn!(owner = %self.settings.owner, error = &error as &dyn std::error::Error, "a call to the queue failed");
+                tracing::warn!(%owner, error = &error as &dyn std::error::Error, "a call to the queue failed");
                 Ok(false)
             }
             Verdict::Ending => {
                 self.foreign = Some(error);
                 Ok(true)
+            }
+            // The worker goes on with another life, which it has or will be given.
+            Verdict::Over
+                if matches!(error, QueueError::OwnerReleased(_))
+                    && (!self.core.is_newest(life) || self.orders.is_some()) =>
+            {
+                tracing::warn!(%owner, "this life of the worker was declared gone; what it runs is aborted");
+                self.abort_life(&owner);
+                Ok(false)
             }
             Verdict::Over => {
                 self.abort_all();
@@ -300,8 +334,7 @@ impl<S: Send + Sync + 'static> Run<S> {
 
     /// Logs what the core noted.
     fn tell(&mut self) {
-        let owner = &self.settings.owner;
-        for note in self.core.take_notes() {
+        for (owner, note) in self.core.take_notes() {
             match note {
                 Note::Reported(report, attempt, finished, now) => {
                     execute::tell(report.id, &report.outcome, attempt, finished, now);
@@ -322,20 +355,22 @@ impl<S: Send + Sync + 'static> Run<S> {
     /// Sends what is left to report, and passes on a wake-up that this worker may have taken.
     async fn last_reports(&mut self) {
         self.abort_all();
-        let (queue, held) = (self.queue.clone(), self.core.give_back_all());
-        let ask = self.core.last_ask(random::u64());
-        let call = self.call.take();
+        let (queue, last) = (self.queue.clone(), self.core.take_last());
+        let mut calls = std::mem::take(&mut self.calls);
         let work = async move {
-            let mut reports = unstarted(call).await;
-            reports.extend(held);
-            loop {
-                let rest = reports.split_off(reports.len().min(TURN_LIMIT));
-                queue.turn(reports, ask.clone()).await?;
-                if rest.is_empty() {
-                    return Ok::<(), QueueError>(());
+            for last in last {
+                let mut reports = unstarted(call_of(&mut calls, last.life)).await;
+                reports.extend(last.reports);
+                loop {
+                    let rest = reports.split_off(reports.len().min(TURN_LIMIT));
+                    queue.turn(reports, last.ask.clone()).await?;
+                    if rest.is_empty() {
+                        break;
+                    }
+                    reports = rest;
                 }
-                reports = rest;
             }
+            Ok::<(), QueueError>(())
         };
         match tokio::time::timeout(LAST_REPORTS, work).await {
             Ok(Ok(())) => {}
@@ -350,6 +385,14 @@ impl<S: Send + Sync + 'static> Run<S> {
 }
 
 impl<S> Run<S> {
+    /// Drops the runs of a life.
+    fn abort_life(&mut self, owner: &Owner) {
+        let runs = self
+            .running
+            .extract_if(|_, running| running.owner == *owner);
+        runs.for_each(|(_, running)| running.abort());
+    }
+
     /// Drops all runs.
     fn abort_all(&mut self) {
         for (_, running) in self.running.drain() {
@@ -362,19 +405,22 @@ impl<S> Drop for Run<S> {
     /// A worker that was dropped gives back what it holds, if there is still a runtime to do it on.
     fn drop(&mut self) {
         self.abort_all();
-        let (call, held) = (self.call.take(), self.core.give_back_all());
-        let is_done = held.is_empty() && call.is_none();
+        let last = self.core.give_back_all(&mut random::u64);
+        let mut calls = std::mem::take(&mut self.calls);
+        let is_done = last.iter().all(|last| last.reports.is_empty()) && calls.is_empty();
         if let (false, Ok(runtime)) = (is_done, Handle::try_current()) {
             let queue = self.queue.clone();
             runtime.spawn(async move {
-                let mut reports = unstarted(call).await;
-                reports.extend(held);
-                while !reports.is_empty() {
-                    let rest = reports.split_off(reports.len().min(TURN_LIMIT));
-                    if queue.finish(reports).await.is_err() {
-                        return;
+                for last in last {
+                    let mut reports = unstarted(call_of(&mut calls, last.life)).await;
+                    reports.extend(last.reports);
+                    while !reports.is_empty() {
+                        let rest = reports.split_off(reports.len().min(TURN_LIMIT));
+                        if queue.finish(reports).await.is_err() {
+                            return;
+                        }
+                        reports = rest;
                     }
-                    reports = rest;
                 }
             });
         }
@@ -408,12 +454,36 @@ fn call_error(error: &QueueError) -> CallError {
     }
 }
 
-/// Waits for a future, or for ever if there is none.
-async fn pending_unless<T>(future: &mut Option<BoxFuture<'static, T>>) -> T {
-    match future {
-        Some(future) => future.await,
-        None => std::future::pending().await,
+/// Waits for the first of some futures, and takes it out; for ever if there is none.
+async fn first_of<T>(futures: &mut Vec<(LifeId, BoxFuture<'static, T>)>) -> (LifeId, T) {
+    poll_fn(|cx| {
+        for (index, (life, future)) in futures.iter_mut().enumerate() {
+            if let Poll::Ready(output) = future.as_mut().poll(cx) {
+                let life = *life;
+                drop(futures.swap_remove(index));
+                return Poll::Ready((life, output));
+            }
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+/// The call of a life, if one is in flight.
+fn call_of(calls: &mut Vec<(LifeId, InFlight)>, life: LifeId) -> Option<InFlight> {
+    let index = calls.iter().position(|(of, _)| *of == life)?;
+    Some(calls.swap_remove(index).1)
+}
+
+/// Waits until a control wants something else; for ever if there is none.
+async fn changed(orders: &mut Option<watch::Receiver<Orders>>) {
+    if let Some(orders) = orders
+        && orders.changed().await.is_ok()
+    {
+        return;
     }
+    // There is no control, or none any more: the worker goes on.
+    std::future::pending().await
 }
 
 /// Reports on the claims that the call in flight brings to a worker that has ended.

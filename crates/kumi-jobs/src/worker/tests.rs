@@ -1,6 +1,7 @@
 //! The worker on a memory queue, in virtual time.
 
 mod ahead;
+mod control;
 mod leases;
 
 use super::logged::Log;

@@ -23,7 +23,7 @@ use kumi_jobs::{
     Serial, TaskEnvelope, TaskState, Timestamp, Unique,
 };
 pub(crate) use options::JobsOptions;
-use options::{CronTask, EnqueueOptions, JobsTask, PurgeOptions};
+use options::{CronTask, EnqueueOptions, JobsTask, PurgeOptions, Switch};
 use std::io::Read;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -203,6 +203,18 @@ async fn perform(options: JobsOptions) -> Result<(), Failure> {
             }
         }
         JobsTask::Keep(options) => keep::run(&jobs, &terminal, options).await,
+        JobsTask::Releases { switch } => {
+            if let Some(switch) = switch {
+                queue.set_releases(matches!(switch, Switch::On)).await?;
+            }
+            let on = queue.releases().await?;
+            let text = match (terminal.is_json, on) {
+                (true, _) => serde_json::json!({ "releases": on }).to_string(),
+                (false, true) => "on".to_owned(),
+                (false, false) => "off".to_owned(),
+            };
+            Ok(terminal::say(&text)?)
+        }
         // It has no connection to the queue, and came first.
         JobsTask::Upgrade { .. } => Ok(()),
         JobsTask::Tail => look::tail(&jobs, &terminal).await,

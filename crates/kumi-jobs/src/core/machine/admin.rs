@@ -4,7 +4,7 @@ use super::super::claim::Signal;
 use super::super::error::Refusal;
 use super::super::id::{TaskId, Timestamp};
 use super::super::record::{NewTask, TaskRecord, TaskState};
-use super::super::reply::{Cancel, Counts, Requeued, Schedule};
+use super::super::reply::{Cancel, Counts, Load, Requeued, Schedule};
 use super::super::settings::TURN_LIMIT;
 use super::Machine;
 use std::collections::{BTreeMap, HashSet, VecDeque};
@@ -13,6 +13,10 @@ use std::time::Duration;
 
 /// How long after a worker's ask its types count as served.
 pub(crate) const SERVED_FOR: Duration = Duration::from_secs(60);
+
+/// Ids at the head of each line that `load` looks at: those of cancelled tasks, and of tasks that were given back, may stand
+/// before the one that waits longest.
+const READY_LOOK: usize = 10;
 
 impl Machine {
     pub(crate) fn status(&self, id: TaskId) -> Option<TaskRecord> {
@@ -42,6 +46,18 @@ impl Machine {
             by_type: by_type.collect(),
             served,
             paused: self.paused,
+        }
+    }
+
+    pub(crate) fn load(&self, now: Timestamp) -> Load {
+        let lanes = self.kinds.iter().flat_map(|kind| &kind.lanes);
+        let first = lanes.flat_map(|lane| lane.iter().take(READY_LOOK));
+        let records = first.filter_map(|id| self.records.get(id));
+        let waiting = records.filter(|record| record.state == TaskState::Queued);
+        Load {
+            now,
+            totals: self.totals,
+            ready_since: waiting.map(|record| record.updated_at).min(),
         }
     }
 

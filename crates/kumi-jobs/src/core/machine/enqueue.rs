@@ -50,6 +50,7 @@ impl Machine {
         {
             return Enqueued::Duplicate(holder);
         }
+        self.totals.enqueued += 1;
         let delay = task.delay;
         let kind = self.kind_of(&task.envelope.task_type);
         let mut record = Record::new(task, kind, now);
@@ -96,7 +97,7 @@ impl Machine {
         Enqueued::New(id, state)
     }
 
-    /// Takes a unique key for a task, or answers who holds it.
+    /// Takes a unique key for a task, or answers which task holds it.
     pub(super) fn take_unique(
         &mut self,
         key: &Arc<str>,

@@ -45,6 +45,9 @@ impl Machine {
             self.settings.error_limit_bytes,
         );
         let keeps = self.retention.succeeded > 0;
+        if matches!(report.outcome, Outcome::Failed { .. }) {
+            self.totals.failed += 1;
+        }
         let next = record.outcome(report.outcome, result_limit, error_limit, keeps);
         Finished::Applied(self.stop_running(report.id, now, next))
     }

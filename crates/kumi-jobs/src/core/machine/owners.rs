@@ -2,8 +2,9 @@
 
 use super::super::claim::{Claim, Lease};
 use super::super::error::Refusal;
-use super::super::id::{Owner, TaskId, Timestamp};
+use super::super::id::{TaskId, Timestamp};
 use super::super::lost::Lost;
+use super::super::owner::Owner;
 use super::super::record::TaskState;
 use super::super::reply::{Gone, Released};
 use super::super::retry::reap_delay;
@@ -98,7 +99,15 @@ impl Machine {
         silent_for: Duration,
     ) -> Released {
         self.beat(now, false);
+        if matches!(gone, Gone::Node(_)) && !self.releases {
+            return Released::Off;
+        }
         let lives: Vec<Owner> = match gone {
+            Gone::Node(node) => {
+                let prefix = node.prefix();
+                let is_part = |owner: &&Owner| owner.as_str().starts_with(&prefix);
+                self.owners.keys().filter(is_part).cloned().collect()
+            }
             Gone::Life(owner) => vec![owner.clone()],
             Gone::Before(newest) => {
                 let older =
@@ -117,7 +126,11 @@ impl Machine {
         if lives.iter().any(is_alive) {
             return Released::Alive;
         }
-        self.released.add(now, gone);
+        // An owner that holds nothing loses nothing, and may go on; but a name's earlier lives are over.
+        let holds_some = lives.iter().any(|owner| self.owners.contains_key(owner));
+        if holds_some || matches!(gone, Gone::Before(_)) {
+            self.released.add(now, gone);
+        }
         let mut count = 0;
         for owner in lives {
             let ids: Vec<TaskId> = match self.owners.get(&owner) {
@@ -138,6 +151,7 @@ impl Machine {
         let Some(record) = self.records.get_mut(&id) else {
             return;
         };
+        self.totals.lost += 1;
         record.rare().last_error = Some(error.clone());
         record.token = None;
         let next = match (record.cancel_requested, at_once) {

@@ -1,6 +1,7 @@
 //! Lives of workers that were declared gone, and are refused.
 
-use super::super::id::{Owner, Timestamp};
+use super::super::id::Timestamp;
+use super::super::owner::{NodeLife, Owner};
 use super::super::reply::Gone;
 use std::collections::{BTreeSet, HashMap};
 
@@ -11,6 +12,8 @@ const RELEASED_LIMIT: usize = 10_000;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Release {
     Life(Owner),
+    /// All workers of a life of a node.
+    Node(NodeLife),
     /// Lives of a name before one of them, which `Refused::before` has.
     Before(String),
 }
@@ -29,11 +32,15 @@ impl Refused {
         let is_before = |life: &String| owner.life() < life.as_str();
         self.times.contains_key(&Release::Life(owner.clone()))
             || self.before.get(owner.name()).is_some_and(is_before)
+            || owner
+                .node()
+                .is_some_and(|node| self.times.contains_key(&Release::Node(node)))
     }
 
     pub(super) fn add(&mut self, now: Timestamp, gone: &Gone) {
         let release = match gone {
             Gone::Life(owner) => Release::Life(owner.clone()),
+            Gone::Node(node) => Release::Node(node.clone()),
             Gone::Before(newest) => {
                 let name = newest.name().to_owned();
                 let life = self.before.entry(name.clone()).or_default();

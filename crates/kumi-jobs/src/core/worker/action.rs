@@ -1,7 +1,8 @@
 //! What goes into the worker's core and what comes out: rules, moments, calls and replies, actions, notes.
 
 use super::super::claim::{Ask, Claim, Finish, Finished, Lease, Signal, Turn};
-use super::super::id::{Owner, TaskId, Timestamp, Token};
+use super::super::id::{TaskId, Timestamp, Token};
+use super::super::owner::Owner;
 use std::collections::HashMap;
 use std::ops::Add;
 use std::sync::Arc;

@@ -46,6 +46,10 @@ impl Listening {
         matches!(self.wait, Wait::For(_))
     }
 
+    pub(super) fn waits_for_types(&self) -> bool {
+        matches!(&self.wait, Wait::For(types) if !types.is_empty())
+    }
+
     pub(super) fn waits_for(&self, task_type: &Arc<str>) -> bool {
         matches!(&self.wait, Wait::For(types) if types.contains(task_type))
     }

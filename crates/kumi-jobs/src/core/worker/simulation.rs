@@ -1,18 +1,21 @@
 //! Workers on the job state machine, on virtual time: calls whose request or reply is lost or that are executed late, a queue
-//! that is away, processes that stand still, crash or are released, cancels, and stops in the middle.
+//! that is away, processes that stand still, crash or are released, workers that are drained or take another life, cancels,
+//! and stops in the middle.
 //!
-//! A seed stands for one history. What is checked: never more handlers than slots; no call after call without a reason; a
-//! worker with free slots does not leave a ready task waiting; a worker that stops ends in time; and every task ends.
+//! A seed stands for one history. What is checked: never more handlers than slots, in all lives of a worker together; no
+//! call after call without a reason; a worker with free slots does not leave a ready task waiting; a drained one starts
+//! nothing; a worker that stops ends in time; and every task ends.
 
 use super::super::claim::{Ask, Claim, Finish, Outcome, Signal};
 use super::super::error::Refusal;
-use super::super::id::{Owner, TaskId, Timestamp, Token};
+use super::super::id::{TaskId, Timestamp, Token};
 use super::super::machine::Machine;
+use super::super::owner::Owner;
 use super::super::record::{NewTask, TaskEnvelope, TaskState};
 use super::super::reply::Gone;
 use super::super::settings::Settings;
-use super::{Action, Call, CallError, Moment, Reply, Rules, Stop, Verdict, WorkerCore};
-use std::collections::{HashMap, VecDeque};
+use super::{Action, Call, CallError, LifeId, Lives, Moment, Reply, Rules, Step, Stop, Verdict};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,11 +60,17 @@ struct World {
 }
 
 struct Worker {
-    core: WorkerCore,
+    core: Lives,
+    /// The owner of its newest life.
     owner: Owner,
     concurrency: usize,
-    call: Option<Flight>,
-    wait: Option<(Vec<Arc<str>>, u64)>,
+    calls: BTreeMap<LifeId, Flight>,
+    waits: BTreeMap<LifeId, Wait>,
+    is_drained: bool,
+    /// Its newest life was released: it is given another one then.
+    lives_again_at: Option<u64>,
+    /// Something was ordered.
+    is_nudged: bool,
     handlers: Vec<Handler>,
     sleeps_until: Option<u64>,
     /// The process stands still until then.
@@ -76,11 +85,18 @@ struct Worker {
 
 /// A call on its way.
 struct Flight {
+    owner: Owner,
     call: Call,
     executes_at: Option<u64>,
     replies_at: u64,
     is_lost: bool,
     reply: Option<Reply>,
+}
+
+struct Wait {
+    owner: Owner,
+    types: Vec<Arc<str>>,
+    until: u64,
 }
 
 struct Handler {
@@ -111,7 +127,7 @@ impl World {
     }
 
     fn worker(&mut self, index: u64) -> Worker {
-        let owner: Owner = format!("w-{index}~{index:016x}").parse().expect("an owner");
+        let owner = owner(index, 0);
         let concurrency = self.random.usize(1..=6);
         let rules = Rules {
             owner: owner.clone(),
@@ -123,11 +139,14 @@ impl World {
             grace: Duration::from_millis(GRACE),
         };
         Worker {
-            core: WorkerCore::new(rules, self.random.usize(0..10)),
+            core: Lives::new(rules, self.random.usize(0..10)),
             owner,
             concurrency,
-            call: None,
-            wait: None,
+            calls: BTreeMap::new(),
+            waits: BTreeMap::new(),
+            is_drained: false,
+            lives_again_at: None,
+            is_nudged: false,
             handlers: Vec::new(),
             sleeps_until: Some(0),
             stalled_until: 0,
@@ -180,8 +199,26 @@ impl World {
 
     /// New tasks, cancels and faults.
     fn disturb(&mut self) {
+        for index in 0..self.workers.len() {
+            let worker = &self.workers[index];
+            if worker.lives_again_at.is_some_and(|at| at <= self.now) {
+                self.renew_life(index);
+            }
+            if self.now >= CALM && self.workers[index].is_drained {
+                self.set_drained(index, false);
+            }
+        }
         if self.now >= CALM || !self.now.is_multiple_of(10) {
             return;
+        }
+        if self.chance(800) {
+            let index = self.random.usize(0..self.workers.len());
+            self.renew_life(index);
+        }
+        if self.chance(800) {
+            let index = self.random.usize(0..self.workers.len());
+            let is_drained = self.workers[index].is_drained;
+            self.set_drained(index, !is_drained);
         }
         if self.chance(30) {
             for _ in 0..self.random.u64(1..4) {
@@ -229,6 +266,24 @@ impl World {
         self.take_effects();
     }
 
+    fn renew_life(&mut self, index: usize) {
+        let life = self.now + 1;
+        let worker = &mut self.workers[index];
+        worker.owner = owner(index as u64, life);
+        worker.core.renew_life(worker.owner.clone());
+        worker.lives_again_at = None;
+        worker.is_nudged = true;
+        worker.ready_since = None;
+    }
+
+    fn set_drained(&mut self, index: usize, is_drained: bool) {
+        let worker = &mut self.workers[index];
+        worker.is_drained = is_drained;
+        worker.core.set_drained(is_drained);
+        worker.is_nudged = true;
+        worker.ready_since = None;
+    }
+
     fn fault_until(&mut self, at: u64) {
         self.last_fault = self.last_fault.max(at);
     }
@@ -252,14 +307,18 @@ impl World {
             }
         }
         for index in 0..self.workers.len() {
-            let Some(flight) = &mut self.workers[index].call else {
-                continue;
-            };
-            if flight.executes_at.is_some_and(|at| at <= self.now) {
-                flight.executes_at = None;
-                let (call, owner) = (flight.call.clone(), self.workers[index].owner.clone());
+            let flights = self.workers[index].calls.iter_mut();
+            let due =
+                flights.filter(|(_, flight)| flight.executes_at.is_some_and(|at| at <= self.now));
+            let due: Vec<_> = due
+                .map(|(life, flight)| {
+                    flight.executes_at = None;
+                    (*life, flight.owner.clone(), flight.call.clone())
+                })
+                .collect();
+            for (life, owner, call) in due {
                 let reply = self.reply(&owner, call);
-                if let Some(flight) = &mut self.workers[index].call {
+                if let Some(flight) = self.workers[index].calls.get_mut(&life) {
                     flight.reply = Some(reply);
                 }
             }
@@ -297,10 +356,17 @@ impl World {
         if worker.has_ended || worker.stalled_until > self.now {
             return;
         }
-        let mut happened = self.stop(index);
+        let mut happened = std::mem::take(&mut self.workers[index].is_nudged);
+        happened |= self.stop(index);
         happened |= self.end_handlers(index);
-        happened |= self.end_wait(index);
-        happened |= self.end_call(index);
+        let lives: Vec<LifeId> = self.workers[index].waits.keys().copied().collect();
+        for life in lives {
+            happened |= self.end_wait(index, life);
+        }
+        let lives: Vec<LifeId> = self.workers[index].calls.keys().copied().collect();
+        for life in lives {
+            happened |= self.end_call(index, life);
+        }
         let now = self.moment();
         let worker = &mut self.workers[index];
         if worker.sleeps_until.is_some_and(|until| until <= self.now) {
@@ -357,15 +423,19 @@ impl World {
         }
     }
 
-    fn end_wait(&mut self, index: usize) -> bool {
-        let Some((types, until)) = &self.workers[index].wait else {
+    fn end_wait(&mut self, index: usize, life: LifeId) -> bool {
+        let Some(Wait {
+            owner,
+            types,
+            until,
+        }) = self.workers[index].waits.get(&life)
+        else {
             return false;
         };
         let (is_away, now) = (self.now < self.away_until, self.moment());
         let is_due = self.machine.next_due().is_some_and(|due| due <= self.at());
         let mut is_ready = |task_type: &Arc<str>| is_due || self.machine.is_ready(task_type);
         let is_ready = types.iter().any(&mut is_ready);
-        let owner = &self.workers[index].owner;
         let has_signals = self.signals.contains_key(owner);
         if !is_away && !is_ready && !has_signals && *until > self.now {
             return false;
@@ -379,19 +449,23 @@ impl World {
         }
         let fails = is_away || self.chance(200);
         let worker = &mut self.workers[index];
-        worker.wait = None;
+        worker.waits.remove(&life);
         let signals = match fails {
             true => Err(CallError::Other),
             false => Ok(&signals[..]),
         };
-        worker.core.handle_wait(now, signals);
+        worker.core.handle_wait(life, now, signals);
         true
     }
 
-    fn end_call(&mut self, index: usize) -> bool {
+    fn end_call(&mut self, index: usize, life: LifeId) -> bool {
         let (at, now) = (self.now, self.moment());
         let worker = &mut self.workers[index];
-        let Some(flight) = worker.call.take_if(|flight| flight.replies_at <= at) else {
+        let is_due = |flight: &Flight| flight.replies_at <= at;
+        if !worker.calls.get(&life).is_some_and(is_due) {
+            return false;
+        }
+        let Some(flight) = worker.calls.remove(&life) else {
             return false;
         };
         let lost = |call: &Call| match call {
@@ -425,20 +499,27 @@ impl World {
             let calls = worker.useless.len();
             assert!(calls <= USELESS_CALLS, "{calls} useless calls in a second");
         }
-        if worker.core.handle_reply(now, reply) == Verdict::Over {
-            worker.has_ended = true;
+        if worker.core.handle_reply(life, now, reply) == Verdict::Over {
+            let owner = flight.owner;
+            worker
+                .handlers
+                .retain(|handler| handler.claim.owner != owner);
+            if owner == worker.owner {
+                worker.lives_again_at = Some(at + self.random.u64(1..5_000));
+            }
             return true;
         }
         let random = &mut self.random;
-        if let Some(call) = worker.core.send_ahead(now, &mut || random.u64(..)) {
-            self.send(index, call);
+        if let Some(call) = worker.core.send_ahead(life, now, &mut || random.u64(..)) {
+            self.send(index, life, call);
         }
         true
     }
 
-    fn send(&mut self, index: usize, call: Call) {
+    fn send(&mut self, index: usize, life: LifeId, call: Call) {
         let takes = self.random.u64(1..15);
         let mut flight = Flight {
+            owner: self.workers[index].core.owner(life).clone(),
             executes_at: Some(self.now + self.random.u64(0..=takes)),
             replies_at: self.now + takes,
             is_lost: self.chance(40),
@@ -458,9 +539,8 @@ impl World {
                 self.late.push((at, reports.clone(), ask.clone()));
             }
         }
-        let worker = &mut self.workers[index];
-        assert!(worker.call.is_none(), "one call at a time");
-        worker.call = Some(flight);
+        let before = self.workers[index].calls.insert(life, flight);
+        assert!(before.is_none(), "one call of a life at a time");
     }
 
     fn act(&mut self, index: usize) {
@@ -468,33 +548,42 @@ impl World {
         for steps in 0.. {
             assert!(steps < 1_000, "the core is never done");
             let (worker, random) = (&mut self.workers[index], &mut self.random);
-            match worker.core.poll(now, &mut || random.u64(..)) {
-                Action::Start(claim) => self.start(index, claim),
-                Action::Stop(id, token, reason) => self.stop_handler(index, id, token, reason),
-                Action::Send(call) => self.send(index, call),
-                Action::Wait(types, at_most) => {
-                    assert!(worker.wait.is_none(), "one wait at a time");
-                    worker.wait = Some((types, self.now + at_most.as_millis() as u64));
-                }
-                Action::Poke => {
-                    let owner = worker.owner.clone();
-                    self.signals.entry(owner).or_default().push(Signal::Poke);
-                }
-                Action::Sleep(until) => {
+            let Step { life, action } = worker.core.poll(now, &mut || random.u64(..));
+            let Some(life) = life else {
+                if let Action::Sleep(until) = action {
                     let until = until.map(|until| until.since_start().as_millis() as u64);
                     assert!(
                         until.is_none_or(|until| until > self.now),
                         "it sleeps not at all"
                     );
-                    let is_alone = worker.call.is_none() && worker.wait.is_none();
-                    assert!(!is_alone || until.is_some(), "nothing can wake it");
+                    let is_alone = worker.calls.is_empty() && worker.waits.is_empty();
+                    let can_wake = until.is_some() || worker.lives_again_at.is_some();
+                    assert!(!is_alone || can_wake, "nothing can wake it");
                     worker.sleeps_until = until;
-                    break;
-                }
-                Action::End => {
+                } else {
                     self.end(index);
-                    break;
                 }
+                break;
+            };
+            match action {
+                Action::Start(claim) => self.start(index, claim),
+                Action::Stop(id, token, reason) => self.stop_handler(index, id, token, reason),
+                Action::Send(call) => self.send(index, life, call),
+                Action::Wait(types, at_most) => {
+                    let wait = Wait {
+                        owner: worker.core.owner(life).clone(),
+                        types,
+                        until: self.now + at_most.as_millis() as u64,
+                    };
+                    let before = worker.waits.insert(life, wait);
+                    assert!(before.is_none(), "one wait of a life at a time");
+                }
+                Action::Poke => {
+                    let owner = worker.core.owner(life).clone();
+                    self.signals.entry(owner).or_default().push(Signal::Poke);
+                }
+                Action::End => drop(worker.waits.remove(&life)),
+                Action::Sleep(_) => panic!("a life sleeps with the others"),
             }
         }
         let worker = &self.workers[index];
@@ -510,7 +599,10 @@ impl World {
     }
 
     fn start(&mut self, index: usize, claim: Claim) {
-        self.workers[index].ready_since = None;
+        let worker = &mut self.workers[index];
+        worker.ready_since = None;
+        assert!(!worker.is_drained, "a drained worker starts nothing");
+        assert_eq!(claim.owner, worker.owner, "only the newest life starts");
         let at_once = self.random.u8(0..3) == 0;
         if at_once {
             let outcome = self.outcome();
@@ -540,13 +632,13 @@ impl World {
 
     /// What the driver does at the end; sometimes it does not get through.
     fn end(&mut self, index: usize) {
-        let nonce = self.random.u64(..);
         let at = self.at();
         let worker = &mut self.workers[index];
         worker.has_ended = true;
-        let (reports, ask) = (worker.core.give_back_all(), worker.core.last_ask(nonce));
-        if self.now >= self.away_until {
-            drop(self.machine.turn(at, reports, &ask));
+        for last in worker.core.take_last() {
+            if self.now >= self.away_until {
+                drop(self.machine.turn(at, last.reports, &last.ask));
+            }
         }
     }
 
@@ -556,6 +648,7 @@ impl World {
         let is_ready = self.machine.is_ready(TYPES[0]);
         for worker in &mut self.workers {
             let is_there = !worker.has_ended && worker.stalled_until <= self.now;
+            let is_there = is_there && !worker.is_drained && worker.lives_again_at.is_none();
             let has_room = worker.handlers.len() < worker.concurrency;
             if !is_ready || !is_there || worker.core.is_ending() || !has_room {
                 worker.ready_since = None;
@@ -587,9 +680,9 @@ impl World {
     fn rest(&mut self) {
         let (from, mut calls) = (self.now, 0);
         while self.now < from + 30_000 {
-            let had_call = self.workers[0].call.is_some();
+            let had_call = !self.workers[0].calls.is_empty();
             self.step();
-            calls += usize::from(!had_call && self.workers[0].call.is_some());
+            calls += usize::from(!had_call && !self.workers[0].calls.is_empty());
         }
         assert!(calls <= 20, "{calls} calls of an idle worker in 30 s");
         assert_eq!(self.machine.holdings(), [], "somebody holds tasks");
@@ -605,12 +698,13 @@ impl World {
     fn next_moment(&self) -> u64 {
         let workers = self.workers.iter().filter(|worker| !worker.has_ended);
         let of_worker = |worker: &Worker| {
-            let call = worker.call.as_ref();
+            let calls = worker.calls.values();
             let moments = [
                 worker.sleeps_until,
-                call.and_then(|call| call.executes_at),
-                call.map(|call| call.replies_at),
-                worker.wait.as_ref().map(|(_, until)| *until),
+                calls.clone().filter_map(|call| call.executes_at).min(),
+                calls.map(|call| call.replies_at).min(),
+                worker.waits.values().map(|wait| wait.until).min(),
+                worker.lives_again_at,
                 worker.handlers.iter().map(|handler| handler.ends_at).min(),
                 Some(worker.stop_at).filter(|_| !worker.core.is_ending()),
             ];
@@ -625,6 +719,12 @@ impl World {
         let next = moments.flatten().filter(|at| *at > self.now).min();
         next.unwrap_or(self.now + 1).min(self.now + 100)
     }
+}
+
+/// The owner of a worker's life that begins then.
+fn owner(index: u64, begins_at: u64) -> Owner {
+    let owner = format!("w-{index}~{begins_at:016x}");
+    owner.parse().expect("an owner")
 }
 
 #[test]

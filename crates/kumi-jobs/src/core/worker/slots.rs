@@ -12,6 +12,8 @@ pub(super) struct Slots {
     limits: HashMap<Arc<str>, usize>,
     running: HashMap<TaskId, Run>,
     running_of: HashMap<Arc<str>, usize>,
+    /// Slots that handlers of earlier lives have, by type.
+    taken_of: HashMap<Arc<str>, usize>,
     /// Claims that have no slot yet.
     pub(super) waiting: Waiting,
 }
@@ -41,13 +43,34 @@ impl Slots {
             limits,
             running: HashMap::new(),
             running_of: HashMap::new(),
+            taken_of: HashMap::new(),
             waiting: Waiting::default(),
         }
     }
 
-    /// Slots without a running task.
+    /// Slots without a running task, of this life or of an earlier one.
     pub(super) fn free(&self) -> usize {
-        self.concurrency.saturating_sub(self.running.len())
+        let taken: usize = self.taken_of.values().sum();
+        self.concurrency.saturating_sub(self.running.len() + taken)
+    }
+
+    /// How many tasks of each type run.
+    pub(super) fn running_of(&self) -> &HashMap<Arc<str>, usize> {
+        &self.running_of
+    }
+
+    /// Handlers of earlier lives have these slots. Answers whether fewer than before.
+    pub(super) fn set_taken(&mut self, taken_of: HashMap<Arc<str>, usize>) -> bool {
+        let sum = |taken: &HashMap<Arc<str>, usize>| taken.values().sum::<usize>();
+        let before = sum(&self.taken_of);
+        self.taken_of = taken_of;
+        sum(&self.taken_of) < before
+    }
+
+    /// How many tasks of a type run, in this life or an earlier one.
+    fn busy_with(&self, task_type: &str) -> usize {
+        let of = |counts: &HashMap<Arc<str>, usize>| counts.get(task_type).copied().unwrap_or(0);
+        of(&self.running_of) + of(&self.taken_of)
     }
 
     /// Slots that no running task has and no claim waits for.
@@ -60,8 +83,7 @@ impl Slots {
         match self.limits.get(task_type) {
             None => room,
             Some(limit) => {
-                let running = self.running_of.get(task_type).copied().unwrap_or(0);
-                let held = running + self.waiting.len_of(task_type);
+                let held = self.busy_with(task_type) + self.waiting.len_of(task_type);
                 limit.saturating_sub(held).min(room)
             }
         }
@@ -76,10 +98,7 @@ impl Slots {
         let may_start = |(id, task_type): &(TaskId, &str)| match self.limits.get(*task_type) {
             None => true,
             // A run of the same task is about to be replaced.
-            Some(limit) => {
-                let running = self.running_of.get(*task_type).copied().unwrap_or(0);
-                running < *limit || self.running.contains_key(id)
-            }
+            Some(limit) => self.busy_with(task_type) < *limit || self.running.contains_key(id),
         };
         self.waiting.ids().find(may_start).map(|(id, _)| id)
     }

@@ -1,9 +1,12 @@
 //! Single situations of the worker's core. `simulation.rs` has whole histories.
 
 use super::super::claim::{Claim, Finish, Finished, Lease, Outcome, Turn};
-use super::super::id::{Owner, TaskId, Timestamp, Token};
+use super::super::id::{TaskId, Timestamp, Token};
+use super::super::owner::Owner;
 use super::super::record::{TaskEnvelope, TaskState};
-use super::{Action, Call, CallError, Moment, Reply, Rules, Stop, Verdict, WorkerCore};
+use super::{
+    Action, Call, CallError, LifeId, Lives, Moment, Reply, Rules, Step, Stop, Verdict, WorkerCore,
+};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +24,11 @@ fn owner() -> Owner {
 /// A worker with two slots, of which tasks of type `b` take one at most. It shuts down within 10 s, and its handlers have a
 /// grace of 5 s.
 fn worker() -> WorkerCore {
-    let rules = Rules {
+    WorkerCore::new(rules(), 0)
+}
+
+fn rules() -> Rules {
+    Rules {
         owner: owner(),
         concurrency: 2,
         limits: HashMap::from([(Arc::from("b"), 1)]),
@@ -29,8 +36,7 @@ fn worker() -> WorkerCore {
         lease: 15 * SECOND,
         shutdown: 10 * SECOND,
         grace: 5 * SECOND,
-    };
-    WorkerCore::new(rules, 0)
+    }
 }
 
 fn claim(number: u64, task_type: &str) -> Claim {
@@ -213,4 +219,78 @@ fn a_claim_whose_reply_was_lost_does_not_exceed_the_limit_of_its_type() {
         panic!("{sent:?}");
     };
     assert_eq!(outcomes(reports), [(second.id, &Outcome::GivenBack)]);
+}
+
+/// What all lives do until they sleep: the calls, and the lives that end. Handlers go on.
+fn act_all(lives: &mut Lives, now: Moment) -> (Vec<(LifeId, Call)>, Vec<LifeId>) {
+    let (mut calls, mut ended) = (Vec::new(), Vec::new());
+    for _ in 0..100 {
+        let Step { life, action } = lives.poll(now, &mut || 1);
+        let Some(life) = life else {
+            return (calls, ended);
+        };
+        match action {
+            Action::Start(claim) => lives.goes_on(claim.envelope.task_type),
+            Action::Send(call) => calls.push((life, call)),
+            Action::Wait(..) => {
+                // It ends at once, with nothing.
+                lives.handle_wait(life, now, Ok(&[]));
+                return (calls, ended);
+            }
+            Action::End => ended.push(life),
+            _ => {}
+        }
+    }
+    panic!("the core is never done");
+}
+
+fn asked_for(calls: &[(LifeId, Call)]) -> Vec<(LifeId, Option<usize>)> {
+    let max = |call: &Call| match call {
+        Call::Turn(_, ask) => Some(ask.max),
+        _ => None,
+    };
+    calls
+        .iter()
+        .map(|(life, call)| (*life, max(call)))
+        .collect()
+}
+
+#[test]
+fn a_new_life_has_the_slots_that_the_old_one_leaves() {
+    let mut lives = Lives::new(rules(), 0);
+    let (calls, _) = act_all(&mut lives, at(0));
+    let (first, _) = calls[0];
+    let held = claim(1, "b");
+    lives.handle_reply(first, at(0), turn(vec![held.clone()], Vec::new(), 1));
+    act_all(&mut lives, at(0));
+    let second: Owner = "w~0000000000000002".parse().expect("an owner");
+    lives.renew_life(second.clone());
+    // The old life passes on what wakes others, and asks for nothing; the new one asks for the slot that is free, and for
+    // no task of the type that is at its limit.
+    let (calls, _) = act_all(&mut lives, at(0));
+    let newest = calls[1].0;
+    assert_eq!(asked_for(&calls), [(first, Some(0)), (newest, Some(1))]);
+    let Call::Turn(_, ask) = &calls[1].1 else {
+        panic!("{calls:?}");
+    };
+    assert_eq!(ask.owner, second);
+    let room = |name: &str| ask.types.iter().find(|it| &*it.task_type == name);
+    assert_eq!(room("b").map(|it| it.room), Some(0));
+    assert_eq!(room("a").map(|it| it.room), Some(1));
+    lives.handle_reply(first, at(0), turn(Vec::new(), Vec::new(), 1));
+    lives.handle_reply(newest, at(0), turn(Vec::new(), Vec::new(), 0));
+    act_all(&mut lives, at(0));
+    // The handler of the old life ends, is reported under its owner, and that life is over.
+    lives.handle_ended(Finish::new(&held, Outcome::Succeeded(None)));
+    let (calls, _) = act_all(&mut lives, at(1));
+    assert_eq!(asked_for(&calls), [(first, Some(0)), (newest, Some(2))]);
+    let Call::Turn(reports, ask) = &calls[0].1 else {
+        panic!("{calls:?}");
+    };
+    assert_eq!((reports.len(), &ask.owner), (1, &owner()));
+    let finished = vec![Finished::Applied(TaskState::Succeeded)];
+    lives.handle_reply(first, at(1), turn(Vec::new(), finished, 0));
+    let (_, ended) = act_all(&mut lives, at(1));
+    assert_eq!(ended, [first]);
+    assert!(!lives.is_ending(), "the worker goes on");
 }

@@ -1,7 +1,8 @@
 -- admin: everything else. ARGV: now operation arguments
 local operation = ARGV[2]
 -- Only what adds a task may fail on a full server. The first write of all else is a DEL, which a full server allows.
-local reads = { status = 1, counts = 1, claims = 1, running = 1, schedules = 1, retention = 1 }
+local reads = { status = 1, counts = 1, claims = 1, running = 1, schedules = 1, retention = 1, load = 1,
+  releases = 1 }
 -- What a worker needs to end what it runs.
 local ends = { heartbeat = 1, progress = 1, step = 1, watch = 1 }
 if is_draining and not reads[operation] and not ends[operation] then return format_error() end
@@ -176,6 +177,42 @@ function operations.keep()
   end
   call('SET', P .. 'keep', table.concat(ARGV, ' ', 3, 6))
   return 1
+end
+
+-- whether membership may release owners
+function operations.releases() return call('GET', P .. 'releases') == 'off' and 0 or 1 end
+
+-- 1 or 0: switches releases by membership on or off
+function operations.set_releases()
+  if ARGV[3] == '0' then
+    call('SET', P .. 'releases', 'off')
+  else
+    call('DEL', P .. 'releases')
+  end
+  return 1
+end
+
+-- the clock, totals by name, and since when the task has been ready that has waited longest among the first LOOK of each
+-- line, or -1; of LOOK_KINDS types at most
+local LOOK, LOOK_KINDS = '9', 256
+function operations.load()
+  local since, kinds = -1, 0
+  local flat = call('HGETALL', P .. 'counts')
+  for n = 1, #flat, 2 do
+    local kind = string.match(flat[n], '^q:(.*)$')
+    if kind and tonumber(flat[n + 1]) > 0 and kinds < LOOK_KINDS then
+      kinds = kinds + 1
+      for level = 0, 3 do
+        for _, id in ipairs(call('LRANGE', P .. 'ready:' .. level .. ':' .. kind, '0', LOOK)) do
+          local r = call('HMGET', RECORD .. id, 'y', 's', 'u', 'c')
+          local is_ready = r[1] and r[1] ~= '' and (not r[2] or r[2] == '' or r[2] == 'q')
+          local at = is_ready and (tonumber(r[3] or '') or tonumber(r[4] or ''))
+          if at and (since == -1 or at < since) then since = at end
+        end
+      end
+    end
+  end
+  return { now, call('HGETALL', P .. 'totals'), since }
 end
 
 -- id name: 0 if there is no such task, 1 if it is done, 2 if the name will be told

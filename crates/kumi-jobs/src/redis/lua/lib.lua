@@ -60,6 +60,8 @@ end
 -- Gathered writes: count changes by type, ids to append to lines, ids that owners no longer run, types to wake, ids and
 -- results of tasks that succeeded, ids to forget.
 local counts, lines, left, wakes, succeeded, results, gone = {}, {}, {}, {}, {}, {}, {}
+-- What this script adds to the totals of the queue.
+local totals = {}
 
 -- A record; nil if there is none, or it has no type.
 local function load(id)
@@ -101,6 +103,10 @@ local function bump(state, kind, by)
     counts[kind] = of
   end
   of[state] = (of[state] or 0) + by
+end
+
+local function total(name, by)
+  totals[name] = (totals[name] or 0) + by
 end
 
 -- How many tasks of a type run, this script's own moves included.
@@ -324,7 +330,9 @@ local function forget(r)
   gone[#gone + 1] = r.id
 end
 
+local ENDS = { s = 'succeeded', d = 'dead', c = 'cancelled' }
 local function finish(r, to)
+  total(ENDS[to], 1)
   move(r, to)
   call('HSET', RECORD .. r.id, 's', to, 'u', NOW)
   if r.x then call('HDEL', RECORD .. r.id, 'x') end
@@ -391,6 +399,7 @@ end
 -- each is for the log: "id state attempts due error", with a due time if it is retried.
 local lost = {}
 local function lose(r, error, at_once)
+  total('lost', 1)
   call('HSET', P .. 'error', r.id, error)
   call('HDEL', RECORD .. r.id, 'k')
   stop_running(r)
@@ -487,6 +496,7 @@ local function flush()
       if by ~= 0 then call('HINCRBY', P .. 'counts', state .. ':' .. kind, by) end
     end
   end
+  for name, by in pairs(totals) do call('HINCRBY', P .. 'totals', name, by) end
 end
 
 -- Succeeded and cancelled tasks hold no serial line.
@@ -694,6 +704,7 @@ local function enqueue(at)
   payloads[#payloads + 1] = id
   payloads[#payloads + 1] = payload
   bump(to, kind, 1)
+  total('enqueued', 1)
   if listening then tell(id, kind, '', to, 0) end
   return 'N' .. to
 end
@@ -725,10 +736,17 @@ local function mark(r, field)
   if r.s == 'r' then call('HSET', P .. 'run:' .. r.o, r.id, held_as(r)) end
 end
 
--- Whether a life was released, or lives before a later one of its name were.
+-- The name and the life of an owner: name~life, or @cluster/name~life/part of a node, whose name has the cluster before it.
+local function name_and_life(owner)
+  return string.match(owner, '^(.*)~([^/~]*)')
+end
+
+-- Whether a life was released, or all of a node's, or lives before a later one of its name were.
 local function is_released(owner)
   if call('ZSCORE', P .. 'released', owner) then return true end
-  local name, life = string.match(owner, '^(.*)~(.*)$')
+  local node = string.match(owner, '^@.*/')
+  if node and call('ZSCORE', P .. 'released', node) then return true end
+  local name, life = name_and_life(owner)
   local first = name and call('HGET', P .. 'before', name)
   return first and life < first or false
 end

@@ -1,19 +1,27 @@
 -- release: gives back what a crashed owner holds, 50 tasks per call. ARGV: now mode owner silent_ms first
--- mode is 'life' or 'before'. Answers -1 if the owner is alive, or the number of tasks and whether there are more, and
--- the tasks.
+-- mode is 'life', 'before', or 'node': then the owner is what those of a life of a node begin with, @cluster/name~life/.
+-- Answers -1 if the owner is alive and -2 if releases of nodes are switched off, or the number of tasks and whether there
+-- are more, and the tasks.
 if is_draining then return format_error() end
 begin()
 beat(false)
 local RELEASED_LIMIT = 10000
-local owner, lives = ARGV[3], {}
-local name, life = string.match(owner, '^(.*)~(.*)$')
-if ARGV[2] == 'life' then
+local mode, owner, lives = ARGV[2], ARGV[3], {}
+if mode == 'node' and call('GET', P .. 'releases') == 'off' then return { -2, 0, lost } end
+local name, life = name_and_life(owner)
+if mode == 'life' then
   lives[1] = owner
 else
   if not name then return redis.error_reply('ERR ' .. owner .. ' is not an owner (name~life)') end
   for _, other in ipairs(call('ZRANGE', P .. 'owners', 0, -1)) do
-    local other_name, other_life = string.match(other, '^(.*)~(.*)$')
-    if other_name == name and other_life < life then lives[#lives + 1] = other end
+    local other_name, other_life = name_and_life(other)
+    local is_gone
+    if mode == 'node' then
+      is_gone = string.sub(other, 1, #owner) == owner
+    else
+      is_gone = other_name == name and other_life < life
+    end
+    if is_gone then lives[#lives + 1] = other end
   end
   table.sort(lives)
 end
@@ -28,9 +36,14 @@ if ARGV[5] == '1' then
     if ends and tonumber(ends) > now then return { -1, 0, lost } end
   end
 end
--- The name with an empty life stands for its lives before the one that the hash before has.
-if ARGV[2] == 'life' then
-  call('ZADD', P .. 'released', NOW, owner)
+-- The name with an empty life stands for its lives before the one that the hash before has. An owner that holds nothing
+-- loses nothing, and may go on; but a name's earlier lives are over.
+if mode ~= 'before' then
+  local holds_some = false
+  for _, life in ipairs(lives) do
+    if call('EXISTS', P .. 'run:' .. life) == 1 then holds_some = true end
+  end
+  if holds_some then call('ZADD', P .. 'released', NOW, owner) end
 else
   local first = call('HGET', P .. 'before', name)
   if not first or first < life then call('HSET', P .. 'before', name, life) end

@@ -48,6 +48,7 @@ local function report(id, token, kind, a, b)
     finish(r, 's')
     if keep == 0 then swift[id] = token end
   elseif kind == 'F' then
+    total('failed', 1)
     call('HSET', P .. 'error', id, b)
     if a == '' then
       finish(r, 'd')
@@ -125,6 +126,7 @@ for n = 1, reports do
 end
 settle_quick()
 for kind, count in pairs(successes) do
+  total('succeeded', count)
   bump('r', kind, -count)
   if keep > 0 then bump('s', kind, count) end
   if not wakes[kind] then wakes[kind] = 'ready' end

@@ -7,13 +7,20 @@ use super::time::point;
 use crate::command_line::duration::duration;
 use crate::command_line::terminal::Form;
 use crate::command_line::tls_options::TlsOptions;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use kumi_jobs::{Backoff, Filter, IdPrefix, Order, Owner, Priority, TaskId, TaskState};
 use std::time::{Duration, SystemTime};
 use tracing_subscriber::filter::LevelFilter;
 
 /// The heading of options that every command has, which comes last in its help.
 const EVERY: &str = "Options of every command";
+
+/// Whether something is switched on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Switch {
+    On,
+    Off,
+}
 
 /// Options of every command, and the command.
 #[derive(Debug, Args)]
@@ -116,6 +123,14 @@ pub(super) enum JobsTask {
     /// What is not named stays as it is. A queue that was never told keeps 10,000 succeeded and as many cancelled tasks for an
     /// hour, and 100,000 dead ones for 168 hours.
     Keep(KeepOptions),
+    /// Show or change whether the tasks of a node that died are given back at once, for all programs of the queue
+    ///
+    /// Switched off, they come back when the leases of its workers end. `release` works either way.
+    Releases {
+        /// What is to be; without it, what is
+        #[arg(value_enum)]
+        switch: Option<Switch>,
+    },
     /// Move a queue of an earlier version of kumi to the format of this one
     ///
     /// Stop all programs of the earlier version first. A queue of this version stays as it is.
