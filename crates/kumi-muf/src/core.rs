@@ -16,6 +16,7 @@ mod name;
 mod output;
 mod owned;
 mod requester;
+mod served;
 mod settings;
 mod timers;
 mod turn;
@@ -40,6 +41,7 @@ pub use output::{
     ServiceId, WatchId,
 };
 pub use requester::CallSpec;
+pub use served::{SERVED_BOUNDS_MS, Served};
 pub(crate) use settings::INFO_LIMIT_BYTES;
 pub use settings::Settings;
 pub use ulid::{ULID_LEN, ulid};

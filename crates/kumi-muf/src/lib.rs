@@ -25,7 +25,7 @@ mod serve;
 mod tap;
 mod traffic;
 
-pub use crate::core::{Gathered, KeepEvent, NameError, Outcome};
+pub use crate::core::{Gathered, KeepEvent, NameError, Outcome, SERVED_BOUNDS_MS, Served};
 pub use builder::Builder;
 pub use discovery::Info;
 pub use driver::Stats;

@@ -14,8 +14,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::core::{
-    CallError, Command, INFO_LIMIT_BYTES, KeepPattern, Key, Reply, Settings, Status, Target,
-    UnitName, check_name, key,
+    CallError, Command, INFO_LIMIT_BYTES, KeepPattern, Key, Reply, Served, Settings, Status,
+    Target, UnitName, check_name, key,
 };
 use crate::discovery::Info;
 use crate::driver::{Message, StartWatch, Stats, Wires, Withdrawal};
@@ -364,17 +364,17 @@ impl Muf {
 
     /// The units that run, by name: those that refreshed their entry within three heartbeats.
     ///
-    /// The first question searches the keyspace, and takes as long as that does; after that this unit keeps itself
-    /// informed by the server's events, and an answer costs a ping. Where the server sends no events, each question is a
+    /// The first call searches the keyspace, and takes as long as that does; after that this unit keeps itself
+    /// informed by the server's events, and a call costs a ping. Where the server sends no events, each call is a
     /// search. A search that does not go on for 5 s is [`Error::Disconnected`] or [`Error::SearchUnfinished`]. Dropping
-    /// the future ends the search, unless another question waits for it.
+    /// the future ends the search, unless another call waits for it.
     pub async fn units(&self) -> Result<Vec<Info>, Error> {
         if self.is_polling() {
             return self.search_units().await;
         }
         let until = Instant::now() + SERVER_TIMEOUT;
         loop {
-            // What was written before the question is in the answer.
+            // What was written before the call is in the list.
             let (reply, passed) = oneshot::channel();
             self.send(Message::Barrier(reply)).await?;
             match passed.await.map_err(|_| Error::Closed)? {
@@ -433,6 +433,28 @@ impl Muf {
             Some(Duration::from_millis(ttl_ms.saturating_sub(left_ms)))
         };
         Ok(units.iter().zip(replies).map(ago).collect())
+    }
+
+    /// What each of these units has served, by all processes of its name, those that ended included; in their order. Numbers are
+    /// written at every heartbeat, and forgotten a week after the last request. Costs 13 commands per unit, in one
+    /// pipeline.
+    ///
+    /// ```no_run
+    /// # async fn example(muf: kumi_muf::Muf) -> Result<(), kumi_muf::Error> {
+    /// let served = muf.served(&["thumbs"]).await?;
+    /// println!("{} requests, {:?} at most for 99% of them", served[0].requests(), served[0].quantile(0.99));
+    /// # Ok(()) }
+    /// ```
+    pub async fn served(&self, units: &[&str]) -> Result<Vec<Served>, Error> {
+        for unit in units {
+            check_name(unit)?;
+        }
+        if units.is_empty() {
+            return Ok(Vec::new());
+        }
+        let commands = units.iter().flat_map(|unit| Served::read(unit)).collect();
+        let replies = self.run(commands).await?;
+        Ok(replies.chunks(Served::COMMANDS).map(Served::of).collect())
     }
 
     async fn search_units(&self) -> Result<Vec<Info>, Error> {

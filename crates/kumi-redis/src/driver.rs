@@ -8,7 +8,7 @@
 //! both are methods of [`Connections`] in `connections.rs`. `fleet.rs` knows which node has which slot, `lane.rs` is a
 //! connection for commands, and the one for large values, `waiting.rs` knows which replies are outstanding, `node.rs` sets
 //! connections up, `events.rs` switches keyspace events on, `remote.rs` lends a node to tasks and `scan.rs` is one of their
-//! uses. `exchange.rs` is a question and its reply, for both. `buffered.rs` moves bytes over a `stream.rs` that `dial.rs` opens, with TLS by `tls.rs`.
+//! uses. `exchange.rs` sends a command and waits for its reply, for both. `buffered.rs` moves bytes over a `stream.rs` that `dial.rs` opens, with TLS by `tls.rs`.
 
 mod buffered;
 mod connections;

@@ -9,7 +9,7 @@
 //! fails: answers may be missing. One that has been quiet for long enough waits until its deadline. Where the server sends
 //! no events, the search begins when the time of a gather is up, or when the one under way ends: the grace begins then.
 //!
-//! Anybody who can write keys can write answers. So a gather ends with an error after a number of them, reads a few at a
+//! Every client that can write keys can write answers. So a gather ends with an error after a number of them, reads a few at a
 //! time, and no more than its reader has room for.
 
 use std::collections::{HashMap, HashSet, VecDeque};

@@ -13,7 +13,7 @@ use super::output::Output;
 /// Units whose first ignored key was reported. Of more than these, none is.
 const UNIT_LIMIT: usize = 1_000;
 
-/// Why a key is ignored. The fault of whoever wrote it; nothing is done about the key.
+/// Why a key is ignored. The fault of the program that wrote it; the key stays as it is.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {

@@ -7,7 +7,7 @@
 //! beginning among other commands has shown that it is large. Values that the protocol keeps for itself are not shown.
 //!
 //! A snapshot reads no more values than the watcher has room for; the others wait in `unread`. A watcher that was too
-//! slow is shown the keys that are known here, without a search: the subscription told of all others. Only after an
+//! slow is shown the keys that are known here, without a search: the subscription has reported all others. Only after an
 //! interrupted subscription is the keyspace searched again, after a random pause and when it is this unit's turn
 //! (`turn.rs`), because all units of a server lose their subscriptions at once. A search that breaks off shows what it
 //! found, completes nothing, and is made again a lease later.

@@ -1,7 +1,7 @@
-//! The units that run: a watch over `_info` of all units, which begins with the first question.
+//! The units that run: a watch over `_info` of all units, which begins with the first request for the list.
 //!
-//! The first question is answered by a search of the keyspace, which may be large; later ones by the server's events since
-//! then. After a gap the watch searches again by itself. A list that is not complete yet and that nobody waits for any
+//! The first request is answered by a search of the keyspace, which may be large; later ones by the server's events since
+//! then. After a gap the watch searches again by itself. A list that is not complete yet and that no caller waits for any
 //! more is given up, and with it the search.
 
 use std::collections::BTreeMap;
@@ -59,7 +59,7 @@ impl Directory {
         self.watch.is_some() && !self.live && !self.is_waited_for()
     }
 
-    /// The keyspace may not be searched: all questions fail, and the next one begins anew.
+    /// The keyspace may not be searched: all requests for the list fail, and the next one begins anew.
     pub(super) fn refuse(&mut self, server: &str, reason: &str) {
         for reply in std::mem::take(self).waiting {
             let _ = reply.send(Err(Error::refused(server, reason.to_owned())));
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_on_its_way_that_nobody_waits_for_is_abandoned() {
+    fn a_list_that_no_caller_waits_for_any_more_is_abandoned() {
         let mut directory = Directory::default();
         assert!(!directory.is_abandoned(), "there is none");
         directory.watch = Some(WatchId(1));
@@ -109,7 +109,7 @@ mod tests {
         directory.list(first);
         directory.list(second);
         drop(first_list);
-        assert!(!directory.is_abandoned(), "the second question waits");
+        assert!(!directory.is_abandoned(), "the second caller waits");
         drop(second_list);
         assert!(directory.is_abandoned());
         directory.apply(KeepEvent::Live);

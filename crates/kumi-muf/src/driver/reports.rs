@@ -7,7 +7,7 @@ use super::directory::Directory;
 use super::messages::{After, Report, StartService, Withdrawal};
 use super::notifications::{FLAGS, Generic, WATCH_FLAGS};
 use super::schedule::THOROUGH_EVERY;
-use super::services::{Served, request_glob};
+use super::services::{ServiceEntry, request_glob};
 use super::state::Driver;
 use crate::core::{KeepPattern, WatchId};
 use crate::error::Error;
@@ -33,7 +33,7 @@ impl Driver {
             }
         }
         let Subscribed {
-            told,
+            sends_events,
             search_refused,
             refused,
         } = subscribed;
@@ -43,12 +43,12 @@ impl Driver {
         let first = refused.into_iter().map(|(_, reason)| reason).next();
         match search_refused.or(first) {
             Some(reason) => self.refused(after, reason),
-            None => self.subscribed(after, told),
+            None => self.subscribed(after, sends_events),
         }
     }
 
-    /// All connected nodes are subscribed to. `told` says that they send the events that are needed.
-    fn subscribed(&mut self, after: After, told: bool) {
+    /// All connected nodes are subscribed to. `sends_events` says that they send the events that are needed.
+    fn subscribed(&mut self, after: After, sends_events: bool) {
         match after {
             After::Directory => match self.directory.watch {
                 Some(watch) => self.core.watch_ready(watch),
@@ -56,7 +56,7 @@ impl Driver {
                 None => self.unsubscribe_directory(),
             },
             After::Serve(start) => self.serve(start),
-            After::Watch(watch, reply) => self.watch_subscribed(watch, told, reply),
+            After::Watch(watch, reply) => self.watch_subscribed(watch, sends_events, reply),
             After::Tap(_, reply) => {
                 let _ = reply.send(Ok(()));
             }
@@ -97,7 +97,7 @@ impl Driver {
         }
     }
 
-    /// Forgets the list of units; the next question begins anew.
+    /// Forgets the list of units; the next request for it begins anew.
     pub(super) fn give_up_directory(&mut self) {
         if let Some(watch) = self.directory.watch {
             self.core.cancel_watch(watch);
@@ -152,7 +152,7 @@ impl Driver {
         }
         self.services.all.insert(
             service,
-            Served {
+            ServiceEntry {
                 pattern,
                 handler,
                 handler_timeout,
@@ -175,11 +175,11 @@ impl Driver {
     fn watch_subscribed(
         &mut self,
         watch: WatchId,
-        told: bool,
+        sends_events: bool,
         reply: oneshot::Sender<Result<WatchId, Error>>,
     ) {
         let notifications = &mut self.notifications;
-        match (told, notifications.poll) {
+        match (sends_events, notifications.poll) {
             (true, _) if notifications.generic == Generic::Unproven => {
                 notifications.generic = Generic::Proven;
             }
@@ -212,17 +212,20 @@ impl Driver {
     /// The flags were checked. If events were missed, all that follows from that is done; if not, changes that send no
     /// event are looked for.
     fn rechecked(&mut self, checked: &EventsChecked) {
-        let EventsChecked { mended, told } = *checked;
+        let EventsChecked {
+            mended,
+            sends_events,
+        } = *checked;
         self.notifications.is_checking = false;
-        let news = mended || told == self.notifications.are_missing;
-        self.notifications.are_missing = !told;
+        let news = mended || sends_events == self.notifications.are_missing;
+        self.notifications.are_missing = !sends_events;
         if news {
-            tracing::warn!(told, "the server did not send all events");
+            tracing::warn!(told = sends_events, "the server did not send all events");
             self.missed();
             return;
         }
         self.schedule.rechecks += 1;
-        let thorough = !told || self.schedule.rechecks.is_multiple_of(THOROUGH_EVERY);
+        let thorough = !sends_events || self.schedule.rechecks.is_multiple_of(THOROUGH_EVERY);
         let now = self.now();
         self.core.recheck_watches(thorough, now);
     }

@@ -31,7 +31,8 @@ impl Driver {
         let mut alarm_at = Time(0);
         loop {
             self.settle();
-            if self.is_closed() {
+            // What was served last is written before the unit is gone.
+            if self.is_closed() && !self.write_served() {
                 break;
             }
             let at = self.next_alarm();
@@ -145,6 +146,7 @@ impl Driver {
             Event::Replied(Recipient::Handle(reply), replies) => {
                 let _ = reply.send(replies);
             }
+            Event::Replied(Recipient::Nobody, _) => {}
             Event::Subscribed { again } => {
                 self.stats.reconnects += u64::from(again);
                 self.missed();

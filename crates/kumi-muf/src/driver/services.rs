@@ -7,20 +7,20 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::oneshot;
 use tokio::task::{Id, JoinError, JoinSet};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
-use crate::core::{IdMap, Incoming, JobId, Outcome, Pattern, ServiceId};
+use crate::core::{IdMap, Incoming, JobId, Outcome, Pattern, Served, ServiceId};
 use crate::handler::{AnyHandler, Request};
 
 /// A service as the driver knows it.
-pub(super) struct Served {
+pub(super) struct ServiceEntry {
     pub(super) pattern: Pattern,
     pub(super) handler: Arc<dyn AnyHandler>,
     pub(super) handler_timeout: Duration,
     pub(super) draining: bool,
 }
 
-impl Served {
+impl ServiceEntry {
     /// The keys of requests that it takes.
     pub(super) fn request_glob(&self) -> String {
         request_glob(&self.pattern)
@@ -43,13 +43,15 @@ pub(super) type Ended = Result<(Id, Outcome), JoinError>;
 /// All services.
 #[derive(Default)]
 pub(super) struct Services {
-    pub(super) all: IdMap<ServiceId, Served>,
+    pub(super) all: IdMap<ServiceId, ServiceEntry>,
     /// Answers of other backends are subscribed to.
     pub(super) watches_answers: bool,
     /// Handles that wait until a service is drained.
     pub(super) drains: Vec<(ServiceId, oneshot::Sender<()>)>,
     pub(super) handlers: JoinSet<Outcome>,
-    running: HashMap<Id, JobId>,
+    running: HashMap<Id, (JobId, Instant)>,
+    /// What was served since it was last written.
+    pub(super) served: Served,
 }
 
 impl Services {
@@ -67,7 +69,7 @@ impl Services {
     }
 
     pub(super) fn answer_globs(&self) -> Vec<String> {
-        self.all.values().map(Served::answer_glob).collect()
+        self.all.values().map(ServiceEntry::answer_glob).collect()
     }
 
     /// Starts a service's handler.
@@ -83,7 +85,7 @@ impl Services {
                 Outcome::Bad(format!("the handler did not end within {limit:?}").into())
             })
         });
-        self.running.insert(task.id(), job);
+        self.running.insert(task.id(), (job, Instant::now()));
     }
 
     /// The job of a handler that ended, and its outcome, which may have `limit_bytes`.
@@ -92,7 +94,7 @@ impl Services {
             let text = Bytes::from_static(b"the handler panicked");
             (error.id(), Outcome::Bad(text))
         });
-        let job = self.running.remove(&id)?;
+        let (job, started) = self.running.remove(&id)?;
         let outcome = match outcome {
             Outcome::Good(payload) | Outcome::Bad(payload) if payload.len() > limit_bytes => {
                 let text = format!(
@@ -103,6 +105,8 @@ impl Services {
             }
             outcome => outcome,
         };
+        let is_error = matches!(outcome, Outcome::Bad(_));
+        self.served.count(started.elapsed(), is_error);
         Some((job, outcome))
     }
 }

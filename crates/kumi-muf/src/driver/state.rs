@@ -28,6 +28,7 @@ const FOUND_LIMIT: usize = 16;
 
 /// See the module.
 pub(super) struct Driver {
+    pub(super) unit: UnitName,
     pub(super) settings: Settings,
     pub(super) clock: Clock,
     pub(super) core: Core,
@@ -42,6 +43,8 @@ pub(super) struct Driver {
     pub(super) writing: Vec<(OwnedId, u64, Written)>,
     /// What this unit shows of itself, and the two values that show it.
     pub(super) info: Option<(Info, OwnedId, OwnedId)>,
+    /// Whether this unit shows what it does: its description, its counters, and what it served.
+    pub(super) is_shown: bool,
     /// Patterns whose subscriptions are not confirmed yet, once for each subscription.
     pub(super) subscribing: Vec<String>,
     pub(super) stats: Stats,
@@ -76,6 +79,7 @@ impl Driver {
             instance, settings, ..
         } = start;
         let mut driver = Self {
+            unit: start.unit.clone(),
             core: Core::new(start.unit, &instance, settings.clone(), rng.fork()),
             clock: start.connections.clock(),
             connections: start.connections,
@@ -87,6 +91,7 @@ impl Driver {
             directory: Directory::default(),
             writing: Vec::new(),
             info: None,
+            is_shown: start.info.is_some(),
             subscribing: Vec::new(),
             stats: Stats::default(),
             schedule: Schedule::new(start.heartbeat, settings.poll_ms, start.response_timeout),

@@ -3,7 +3,7 @@
 //! There is one alarm for all of it and for the core. Nothing here is exact: a unit that has nothing to do wakes up about
 //! once a second.
 
-use super::messages::Report;
+use super::messages::{Recipient, Report};
 use super::schedule::{OVERFLOW_CHECK_MS, RECHECK_BEATS};
 use super::state::Driver;
 use crate::core::{GatherId, Time, WatchId};
@@ -100,7 +100,18 @@ impl Driver {
         }
     }
 
+    /// Adds what was served since the last heartbeat to the numbers of the unit. Answers whether there was something.
+    pub(super) fn write_served(&mut self) -> bool {
+        let commands = self.services.served.take(self.unit.as_str());
+        let is_sent = self.is_shown && !commands.is_empty();
+        if is_sent {
+            self.connections.send(Recipient::Nobody, commands, false);
+        }
+        is_sent
+    }
+
     fn beat(&mut self, now: Time) {
+        self.write_served();
         let stats = self.current_stats();
         if let Some((info, _, owned)) = &self.info {
             let stats = stats.to_json(&info.instance);

@@ -1,4 +1,4 @@
-//! Watches over kept values: who gets the events, and which of them were too slow.
+//! Watches over kept values: the recipients of events, and which of them were too slow.
 
 use tokio::sync::mpsc;
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use kumi_muf::{Error, Json, KeepEvent, Request, Traffic};
 
-use crate::support::{Place, Server};
+use crate::support::{Place, Server, echo};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_are_answered_by_services_that_match() {
@@ -437,5 +437,49 @@ async fn a_tap_shows_request_claim_and_answer_of_other_units_once_each() {
         assert!(seen[1].starts_with("web claim set echo~"), "{seen:?}");
         assert_eq!(seen[2], "web RES set hi");
         assert_eq!(seen[3], "web REQ expired ");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_all_processes_of_a_name_served_is_summed() {
+    for server in Server::each() {
+        let unit = async |name: &str| {
+            let builder = server.builder(name).heartbeat(Duration::from_millis(50));
+            builder.connect().await.expect("a unit")
+        };
+        let (first, second, web) = (unit("back").await, unit("back").await, unit("web").await);
+        assert_eq!(
+            web.served(&["back"]).await.expect("a reply")[0].requests(),
+            0
+        );
+        first.serve("a.good", echo).await.expect("a service");
+        second
+            .serve("a.bad", |_: Request| async move {
+                tokio::time::sleep(Duration::from_millis(3)).await;
+                Err::<(), _>("no".to_owned())
+            })
+            .await
+            .expect("a service");
+        for _ in 0..3 {
+            web.request("a.good", "x").await.expect("an answer");
+        }
+        web.request("a.bad", "x").await.expect_err("an error");
+        // One of them ends, and what it served counts on; the other writes at its next heartbeat.
+        first.close().await.expect("closed");
+        let served = loop {
+            let served = web.served(&["back", "none"]).await.expect("a reply");
+            if served[0].requests() >= 4 {
+                break served;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        };
+        assert_eq!((served[0].requests(), served[0].errors), (4, 1));
+        // The one that slept took longer than 2 ms.
+        assert!(served[0].times[2..].iter().sum::<u64>() >= 1);
+        assert_eq!(served[1].requests(), 0);
+        let week_ms: i64 = 7 * 24 * 3_600 * 1_000;
+        let left_ms = server.cli(&["PTTL", "MUF/back/KEEP/_served.errors"]);
+        let left_ms: i64 = left_ms.parse().expect("a number");
+        assert!((week_ms - 60_000..=week_ms).contains(&left_ms), "{left_ms}");
     }
 }

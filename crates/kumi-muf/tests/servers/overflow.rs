@@ -138,7 +138,7 @@ async fn a_slow_watcher_of_many_values_gets_all_of_them_and_the_keyspace_is_sear
         let sensor = server.unit("sensor").await;
         keep_many(&sensor, "first").await;
         let web = server.unit("web").await;
-        // The first question searches; later ones are answered when all pushes so far have been taken in.
+        // The first call searches; later ones are answered when all pushes so far have been taken in.
         web.units().await.expect("units");
         let before = scans(&server);
         let mut watch = web.watch_keep("sensor/*").await.expect("a watch");

@@ -8,7 +8,7 @@ pub(super) const NODE_RULES: &str = "\
     resetkeys resetchannels -@all ~MUF/* ~kumi:* &* \
     +auth +hello +ping +select +client|setname +client|setinfo +cluster|slots +info +config|get \
     +psubscribe +punsubscribe +scan +exists +expire +pexpire +pttl +time +wait \
-    +eval +evalsha +del +get +getrange +incr +mget +set \
+    +eval +evalsha +del +get +getrange +incr +incrby +mget +set \
     +hdel +hexists +hget +hgetall +hincrby +hkeys +hlen +hmget +hscan +hset +hstrlen \
     +blpop +lindex +llen +lpop +lpush +lrange +lrem +lset +rpush \
     +sadd +smembers +xadd +xread \

@@ -75,6 +75,12 @@ fn encode(command: &Command, out: &mut Vec<u8>) {
         }
         Command::TimeToLive(key) => words(out, &["PTTL", key], &[]),
         Command::Increment(key) => words(out, &["INCR", key], &[]),
+        Command::IncrementBy { key, by } => {
+            resp::array(out, 3);
+            resp::bulk(out, b"INCRBY");
+            resp::bulk(out, key.as_bytes());
+            number(out, *by);
+        }
     }
 }
 
@@ -96,6 +102,7 @@ pub(crate) fn keys(command: &Command) -> &[String] {
         | Command::SetAgain { key, .. }
         | Command::Read { key, .. }
         | Command::Expire { key, .. }
+        | Command::IncrementBy { key, .. }
         | Command::TimeToLive(key)
         | Command::Increment(key) => std::slice::from_ref(key),
         Command::Present(keys) | Command::Exists(keys) => keys,
@@ -204,7 +211,8 @@ mod tests {
                 ttl_ms: 5,
             },
             Command::TimeToLive(key.clone()),
-            Command::Increment(key),
+            Command::Increment(key.clone()),
+            Command::IncrementBy { key, by: 3 },
         ];
         for command in commands {
             for asking in [false, true] {

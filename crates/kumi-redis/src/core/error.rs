@@ -85,7 +85,7 @@ pub enum Error {
         #[source]
         source: Cause,
     },
-    /// The server is in no state to serve: it loads its data, is a replica, or its cluster has no node for the key. The
+    /// The server cannot serve now: it loads its data, is a replica, or its cluster has no node for the key. The
     /// command did not run.
     #[error("the server at {address} cannot serve now")]
     Unavailable {

@@ -1,4 +1,4 @@
-//! Commands over keys that hold strings, and what a server replies to them, as data: the eight that MUF is made of. Job
+//! Commands over keys that hold strings, and what a server replies to them, as data: those that MUF is made of. Job
 //! queues send scripts, with commands of the `redis` crate.
 //!
 //! Nothing here is encoded or sent.
@@ -55,6 +55,13 @@ pub enum Command {
     TimeToLive(String),
     /// `INCR`, answered [`Reply::Number`].
     Increment(String),
+    /// `INCRBY`, answered [`Reply::Number`].
+    IncrementBy {
+        /// The key that holds a number.
+        key: String,
+        /// What is added to it.
+        by: u64,
+    },
 }
 
 /// What a server said to one [`Command`].
@@ -119,7 +126,7 @@ impl Reply {
     }
 }
 
-/// The connection broke, or the server was in no state to answer: the commands may have run or not.
+/// The connection broke, or the server could not serve: the commands may have run or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lost;
 

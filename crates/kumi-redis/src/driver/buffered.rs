@@ -20,7 +20,7 @@ use crate::core::wire::{self, Said};
 /// Bytes that are read at once, at least.
 const READ_LEN: usize = 32 * 1024;
 
-/// Bytes that may wait to be written. A server that takes no more is as good as gone.
+/// Bytes that may wait to be written. A server that reads no more counts as lost.
 const OUTPUT_LIMIT: usize = 256 * 1024 * 1024;
 
 /// What an output buffer keeps when it is empty.

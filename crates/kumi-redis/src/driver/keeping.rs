@@ -50,7 +50,7 @@ pub struct Checks {
 #[derive(Debug)]
 pub struct Subscribed {
     /// They send the events that are needed.
-    pub told: bool,
+    pub sends_events: bool,
     /// A node's error, if it does not permit SCAN.
     pub search_refused: Option<String>,
     /// The patterns that a node refused, with its error.
@@ -63,7 +63,7 @@ pub struct EventsChecked {
     /// Some had to be set.
     pub mended: bool,
     /// All that is needed is sent.
-    pub told: bool,
+    pub sends_events: bool,
 }
 
 impl<T> Connections<T> {
@@ -90,12 +90,12 @@ impl<T> Connections<T> {
             let node = route.connect(name(address), &channels, flags).await?;
             connected.push((address.clone(), node));
         }
-        let told = connected.iter().all(|(_, node)| node.told);
+        let sends_events = connected.iter().all(|(_, node)| node.sends_events);
         let _ = connections.fleet.adopt(slot_map);
         for (address, node) in connected {
             connections.node_up(&address, node);
         }
-        Ok((connections, told))
+        Ok((connections, sends_events))
     }
 
     /// Puts a connected node to use.
@@ -361,7 +361,7 @@ impl<T> Connections<T> {
         let route = self.route.clone();
         async move {
             let mut subscribed = Subscribed {
-                told: true,
+                sends_events: true,
                 search_refused: None,
                 refused: Vec::new(),
             };
@@ -371,7 +371,7 @@ impl<T> Connections<T> {
                 }
                 let events = ensure_events(remote, flags).await;
                 if checks.events && events == Events::Unknown {
-                    subscribed.told &= still_told(&route, remote, flags).await;
+                    subscribed.sends_events &= still_sends_events(&route, remote, flags).await;
                 }
                 for glob in &globs {
                     let result = remote.psubscribe(&format!("{prefix}{glob}")).await;
@@ -399,15 +399,20 @@ impl<T> Connections<T> {
         let (mut remotes, flags) = (self.fleet.remotes(), self.flags);
         let route = self.route.clone();
         async move {
-            let (mut mended, mut told) = (false, true);
+            let (mut mended, mut sends_events) = (false, true);
             for remote in &mut remotes {
                 match ensure_events(remote, flags).await {
                     Events::On => {}
                     Events::Mended => mended = true,
-                    Events::Unknown => told &= still_told(&route, remote, flags).await,
+                    Events::Unknown => {
+                        sends_events &= still_sends_events(&route, remote, flags).await
+                    }
                 }
             }
-            EventsChecked { mended, told }
+            EventsChecked {
+                mended,
+                sends_events,
+            }
         }
     }
 
@@ -459,7 +464,7 @@ impl<T> Connections<T> {
 
 /// Whether a connected node sends events, where its flags cannot be read. A node that does not reply is about to be
 /// connected anew, and proved then.
-async fn still_told(route: &Route, remote: &mut Remote, flags: &str) -> bool {
+async fn still_sends_events(route: &Route, remote: &mut Remote, flags: &str) -> bool {
     let address = remote.address.clone();
     route
         .probe(name(&address), remote, flags)

@@ -189,7 +189,7 @@ impl<T> Bulk<T> {
         }
     }
 
-    /// Takes replies in. True if there may be more; an error if the connection is of no use any more.
+    /// Takes replies in. True if there may be more; an error if the connection cannot be used any more.
     pub(super) fn take_replies(
         &mut self,
         now: Time,

@@ -237,11 +237,11 @@ impl Route {
         flags: &str,
     ) -> Result<Connected, Error> {
         let mut commands = self.open(address).await?;
-        let told = match ensure_events(&mut commands, flags).await {
+        let sends_events = match ensure_events(&mut commands, flags).await {
             Events::On | Events::Mended => true,
             Events::Unknown => self.probe(address, &mut commands, flags).await?,
         };
-        if !told && !self.may_poll {
+        if !sends_events && !self.may_poll {
             return Err(Error::Notifications {
                 server: self.url.shown_at(address),
                 need: flags.to_owned(),
@@ -252,7 +252,7 @@ impl Route {
         Ok(Connected {
             commands,
             pushes,
-            told,
+            sends_events,
         })
     }
 
@@ -346,5 +346,5 @@ pub(super) struct Connected {
     pub(super) commands: Line,
     pub(super) pushes: Line,
     /// It sends events.
-    pub(super) told: bool,
+    pub(super) sends_events: bool,
 }

@@ -9,7 +9,7 @@ use crate::core::Trouble;
 /// Keys that one SCAN looks at.
 const SCAN_COUNT: usize = 1_000;
 
-/// A pattern that no key matches: the question is only whether SCAN is permitted.
+/// A pattern that no key matches: it only finds out whether SCAN is permitted.
 const NO_KEY: &str = "kumi:none";
 
 /// Why a step of a search failed.

@@ -35,7 +35,7 @@ impl From<io::Error> for Failed {
     }
 }
 
-/// An address, or what was given with it, is of no use.
+/// The error of an address, or of what was given with it, that cannot be used.
 pub(super) fn unusable(why: &'static str) -> RedisError {
     (ErrorKind::InvalidClientConfig, why).into()
 }

@@ -1,4 +1,4 @@
-//! A request as one backend knows it. Plain data with the questions that the steps ask of it.
+//! A request as one backend knows it. Plain data, and the conditions on it that the steps test.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
