@@ -5,5 +5,6 @@
 #![forbid(unsafe_code)]
 
 pub mod core;
+pub mod driver;
 pub mod http;
 pub mod trust;
