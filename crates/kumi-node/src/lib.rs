@@ -4,6 +4,7 @@
 //! another.
 #![forbid(unsafe_code)]
 
+pub mod config;
 pub mod core;
 pub mod driver;
 pub mod http;
