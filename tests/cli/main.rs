@@ -4,6 +4,8 @@
 #[expect(dead_code, reason = "the end-to-end tests use more of it")]
 mod node;
 
+mod config;
+
 use node::Node;
 use rustix::process::Signal;
 use std::io::Write;

@@ -6,8 +6,8 @@ mod banner;
 mod check;
 mod cli;
 mod cluster;
+mod config;
 mod development_tls;
-mod duration;
 mod exit;
 mod hangup;
 mod jobs;
@@ -56,6 +56,7 @@ fn perform(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Task::Up(options)) => up::run(&options),
         Some(Task::CheckAof(options)) => return check::aof(&options),
         Some(Task::CheckRdb(options)) => return check::rdb(&options),
+        Some(Task::Config(options)) => return config::run(&options),
         Some(Task::Muf(options)) => return Ok(muf::run(options)),
         Some(Task::Jobs(options)) => return Ok(jobs::run(options)),
         Some(Task::Schema(options)) => return Ok(schema::run(options)),

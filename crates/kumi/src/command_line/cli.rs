@@ -53,6 +53,11 @@ pub(crate) enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
+    /// Check kumi.kdl, the configuration of a node, show it, or print an example
+    ///
+    /// docs/kumi-kdl.md describes every name of the file.
+    #[command(after_long_help = crate::command_line::config::EXIT_CODES)]
+    Config(crate::command_line::config::ConfigOptions),
     /// Check an append-only file: say what is wrong and where
     ///
     /// PATH is its directory, its manifest or one of its files. Nothing is changed without --fix.
@@ -120,7 +125,7 @@ pub(crate) struct UpOptions {
     #[arg(long, value_name = "FILE")]
     pub(crate) redis_conf: Option<PathBuf>,
     /// Set a directive of redis.conf; may be repeated
-    #[arg(long, value_name = "NAME=VALUE", value_parser = directive)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = directive, hide_short_help = true)]
     pub(crate) set: Vec<Setting>,
     /// Keep the data in this directory [default: in $XDG_STATE_HOME/kumi]
     ///

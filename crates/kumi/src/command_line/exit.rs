@@ -3,6 +3,7 @@
 //! `kumi server` is not among it: it keeps the codes of `redis-server`.
 
 use kumi_common::causes;
+use kumi_node::config::Diagnostics;
 use kumi_server::{ListenError, LoadConfigError, ProgramError};
 use kumi_store::config::{LoadError, Source};
 use std::error::Error;
@@ -28,6 +29,8 @@ pub(crate) enum Failure {
     AddressInUse(ListenError),
     /// The operator's file is missing or unreadable.
     ConfigFile(anyhow::Error),
+    /// The operator's `kumi.kdl` has errors.
+    NodeFile(Diagnostics),
     /// A line of the file is unknown, wrong or refused.
     Line(LoadError),
     /// A directive of the command line is. The value stays untold: it may be a password.
@@ -54,7 +57,10 @@ impl Failure {
             Failure::Other(_) => 1,
             Failure::Usage(_) => 2,
             Failure::AddressInUse(_) => 3,
-            Failure::ConfigFile(_) | Failure::Line(_) | Failure::Setting { .. } => 4,
+            Failure::ConfigFile(_)
+            | Failure::NodeFile(_)
+            | Failure::Line(_)
+            | Failure::Setting { .. } => 4,
         }
     }
 }
@@ -114,7 +120,11 @@ impl fmt::Display for Failure {
                 error.address,
                 port_to_suggest(&error.address)
             ),
-
+            Failure::NodeFile(errors) => {
+                let count = errors.len();
+                let plural = if count == 1 { "" } else { "s" };
+                write!(f, "the configuration has {count} error{plural}\n\n{errors}")
+            }
             Failure::Line(error) => write!(
                 f,
                 "{}, line {}: {}: '{}'",
@@ -196,6 +206,7 @@ mod tests {
             Failure::usage("x"),
             in_use("127.0.0.1:1"),
             Failure::ConfigFile(anyhow::anyhow!("x")),
+            Failure::NodeFile(Diagnostics::default()),
             Failure::other(anyhow::anyhow!("x")),
         ];
         for failure in failures {

@@ -1,4 +1,4 @@
-//! Where `kumi up` keeps its data, and the id of what is kept there.
+//! Where `kumi up` keeps its data and finds its configuration, and the id of what is kept there.
 
 use crate::command_line::exit::Failure;
 use anyhow::Context;
@@ -15,17 +15,27 @@ const ID_BYTES: usize = 8;
 /// The directory of an instance: `$XDG_STATE_HOME/kumi/<instance>`, with `~/.local/state` if the variable is not set, as the
 /// XDG Base Directory Specification says. `otherwise` names options that do without it.
 pub(crate) fn instance_directory(instance: &str, otherwise: &str) -> Result<PathBuf, Failure> {
-    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    // A relative path in the variable is to be ignored, says the specification.
-    let state = variable("XDG_STATE_HOME").filter(|path| path.is_absolute());
-    let home = || variable("HOME").filter(|path| path.is_absolute());
-    let state = state.or_else(|| Some(home()?.join(".local/state")));
-    let state = state.ok_or_else(|| {
+    let state = base_directory("XDG_STATE_HOME", ".local/state").ok_or_else(|| {
         Failure::usage(format!(
             "there is no place for the node's files: set HOME or XDG_STATE_HOME, or give {otherwise}"
         ))
     })?;
     Ok(state.join("kumi").join(instance))
+}
+
+/// The directory of the user's configuration: `$XDG_CONFIG_HOME/kumi`, or `~/.config/kumi`.
+pub(crate) fn config_directory() -> Option<PathBuf> {
+    Some(base_directory("XDG_CONFIG_HOME", ".config")?.join("kumi"))
+}
+
+/// The directory that a variable names, or else one below the user's own; none without HOME.
+fn base_directory(variable: &str, below_home: &str) -> Option<PathBuf> {
+    // A relative path in the variable is to be ignored, says the specification.
+    let absolute = |name: &str| {
+        let path = std::env::var_os(name).map(PathBuf::from);
+        path.filter(|path| path.is_absolute())
+    };
+    absolute(variable).or_else(|| Some(absolute("HOME")?.join(below_home)))
 }
 
 /// Makes the directory, for this user alone, if it does not exist.

@@ -2,10 +2,10 @@
 
 use super::failure::{EXIT_CODES, Failure};
 use super::words;
-use crate::command_line::duration::duration;
 use crate::command_line::terminal::Form;
 use clap::{Args, Subcommand, ValueEnum};
 use kumi_cluster::{Authority, MAX_QUARANTINE, NodeName};
+use kumi_node::config::duration;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;

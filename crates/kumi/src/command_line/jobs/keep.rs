@@ -1,10 +1,10 @@
 //! `kumi jobs keep`: what a queue keeps of done tasks.
 
 use super::failure::Failure;
-use crate::command_line::duration::duration;
 use crate::command_line::terminal::{self, Terminal};
 use clap::Args;
 use kumi_jobs::{Jobs, Retention};
+use kumi_node::config::duration;
 use serde_json::json;
 use std::time::Duration;
 

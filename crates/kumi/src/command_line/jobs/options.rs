@@ -1,14 +1,14 @@
 //! The command line of `kumi jobs`.
 
-use super::backoff::{TypeBackoff, backoff, type_backoff};
+use super::backoff::{TypeBackoff, type_backoff};
 use super::failure::EXIT_CODES;
 use super::keep::KeepOptions;
 use super::time::point;
-use crate::command_line::duration::duration;
 use crate::command_line::terminal::Form;
 use crate::command_line::tls_options::TlsOptions;
 use clap::{Args, Subcommand, ValueEnum};
 use kumi_jobs::{Backoff, Filter, IdPrefix, Order, Owner, Priority, TaskId, TaskState};
+use kumi_node::config::{backoff, duration};
 use std::time::{Duration, SystemTime};
 use tracing_subscriber::filter::LevelFilter;
 

@@ -1,10 +1,10 @@
 //! The command line of `kumi muf`, and how its small languages (durations, payloads) are read.
 
 use super::failure::{EXIT_CODES, Failure};
-use crate::command_line::duration::duration;
 use crate::command_line::terminal::Form;
 use crate::command_line::tls_options::TlsOptions;
 use clap::{ArgGroup, Args, Subcommand};
+use kumi_node::config::duration;
 use std::fs::File;
 use std::io::Read;
 use std::time::Duration;
@@ -239,30 +239,6 @@ fn limited(source: impl Read, name: &str) -> std::io::Result<Result<Vec<u8>, Fai
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_have_units() {
-        let check = |text, ms: Option<u64>| {
-            assert_eq!(duration(text).ok(), ms.map(Duration::from_millis), "{text}");
-        };
-        check("500ms", Some(500));
-        check("2s", Some(2_000));
-        check("2", Some(2_000));
-        check("15m", Some(900_000));
-        check("24h", Some(86_400_000));
-        for nonsense in [
-            "",
-            "s",
-            "0s",
-            "-1s",
-            "2 s",
-            "2x",
-            "1.5s",
-            "99999999999999999h",
-        ] {
-            check(nonsense, None);
-        }
-    }
 
     #[test]
     fn a_payload_is_text_unless_it_says_otherwise() {
