@@ -2,6 +2,7 @@
 
 pub mod attention;
 pub mod place;
+pub(crate) mod programs;
 pub mod releaser;
 pub mod status;
 pub mod store_pin;

@@ -1,3 +1,4 @@
-//! The drivers of a node: they run the cores, with sockets, timers and tasks.
+//! The drivers of a node: they run the cores, with processes, sockets, timers and tasks.
 
+pub mod programs;
 pub mod releaser;

@@ -9,3 +9,5 @@ pub mod core;
 pub mod driver;
 pub mod http;
 pub mod trust;
+
+pub use driver::programs;

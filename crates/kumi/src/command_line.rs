@@ -36,10 +36,8 @@ pub fn main() -> ExitCode {
         return kumi_server::main_from_args(args.into_iter().skip(2));
     }
     // Started by this program itself, for the programs of others that it runs.
-    match args.get(1).and_then(|word| word.to_str()) {
-        Some(process::EXEC) => return process::exec(&args[2..]),
-        Some(process::GUARD) => return process::guard(),
-        _ => {}
+    if let Some(code) = process::helper(&args) {
+        return code;
     }
     match perform(Cli::parse_from(args)) {
         Ok(code) => code,

@@ -167,7 +167,7 @@ const LAYERS: &[Layers] = &[
     },
     Layers {
         package: "kumi-node",
-        layers: &[&["trust"], &["core"], &["http"], &["driver"]],
+        layers: &[&["config"], &["trust"], &["core"], &["http"], &["driver"]],
         exempt: &[],
         excepted: &[],
     },

@@ -3,14 +3,11 @@
 //! Each command is a unit of `kumi-muf` for as long as it runs. Only the output and the exit codes are decided here.
 
 mod call;
-mod exec;
 mod failure;
 mod keep;
 mod options;
-mod pipe;
 mod serve;
 mod shown;
-mod supervise;
 mod units;
 mod watch;
 

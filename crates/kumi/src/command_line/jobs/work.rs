@@ -4,36 +4,22 @@ use super::backoff;
 use super::failure::Failure;
 use super::log::Log;
 use super::options::WorkOptions;
-use crate::command_line::process::{self, Excess, Guard, OUTPUT_LIMIT};
-use kumi_jobs::{
-    Backoff, Context, Execution, Jobs, Options, Owner, TaskError, TaskHandler, TaskId, Worker,
-};
+use crate::command_line::process;
+use kumi_jobs::{Jobs, Owner, TaskId, Worker};
+use kumi_node::programs::{Output, Program, TaskProgram};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-/// The exit code for input that no retry makes valid, as in sysexits.h.
-const DATA_ERROR: i32 = 65;
-
-/// The exit code for a temporary failure, as in sysexits.h: the attempt is given back.
-const NOT_YET: i32 = 75;
-
 /// Exit codes of a shell whose command cannot be executed, and is not found.
 const CANNOT_RUN: [i32; 2] = [126, 127];
 
 /// Different tasks in a row whose command could not be run, after which the worker ends.
 const TROUBLES: usize = 3;
-
-/// How long a task that is not ready yet waits.
-const SNOOZE: Duration = Duration::from_secs(30);
-
-/// How much later than the end of its grace a program's handler is dropped.
-const AFTER_KILL: Duration = Duration::from_secs(2);
 
 /// How long a worker that stops at once waits for its tasks to be given back.
 const GIVE_BACK: Duration = Duration::from_secs(2);
@@ -95,21 +81,20 @@ pub(super) async fn run(jobs: &Jobs, options: WorkOptions) -> Result<(), Failure
         .shutdown_within(options.stop_within)
         .owner(owner.clone());
     let log = Log::start().map_err(other)?;
-    let command: Arc<str> = options.exec.as_str().into();
-    let guard = Guard::start().map_err(other)?;
+    let launcher = process::launcher().map_err(other)?;
     let trouble = Arc::new(Trouble::default());
     for task_type in &options.types {
-        worker = worker.handler(Program {
-            task_type: task_type.clone(),
-            command: command.clone(),
-            time_limit: options.time_limit,
-            backoff: backoff::of_type(&options.backoff, task_type),
-            kill_after: options.kill_after,
-            error_limit: jobs.queue().settings().error_limit_bytes,
-            log: log.clone(),
-            guard: guard.clone(),
-            trouble: trouble.clone(),
-        });
+        let program = Program::new(task_type, &options.exec, &launcher, Arc::new(log.clone()));
+        let mut program = TaskProgram::new(task_type, program);
+        program.time_limit = options.time_limit;
+        program.backoff = backoff::of_type(&options.backoff, task_type);
+        program.kill_after = options.kill_after;
+        program.error_limit = jobs.queue().settings().error_limit_bytes;
+        let trouble = trouble.clone();
+        program.on_end = Some(Arc::new(move |id, status, error| {
+            trouble.note(id, status, error);
+        }));
+        worker = worker.handler(program);
     }
     log.note(format_args!("working on {}", options.types.join(", ")));
     let writer = log.clone();
@@ -147,6 +132,17 @@ pub(super) async fn run(jobs: &Jobs, options: WorkOptions) -> Result<(), Failure
     match trouble.report() {
         Some(report) => done.and(Err(Failure::Other(anyhow::anyhow!(report)))),
         None => done,
+    }
+}
+
+/// A worker writes what its programs wrote as it is.
+impl Output for Log {
+    fn text(&self, _program: &str, text: &[u8]) {
+        self.push(text);
+    }
+
+    fn note(&self, _program: &str, line: &str) {
+        Log::note(self, line);
     }
 }
 
@@ -246,120 +242,6 @@ impl Trouble {
     }
 }
 
-/// A shell command as the handler of a type.
-struct Program {
-    task_type: String,
-    command: Arc<str>,
-    time_limit: Option<Duration>,
-    backoff: Option<Backoff>,
-    /// How long after SIGTERM it is killed.
-    kill_after: Duration,
-    /// Bytes of standard error that a failed task keeps.
-    error_limit: usize,
-    log: Log,
-    guard: Arc<Guard>,
-    trouble: Arc<Trouble>,
-}
-
-impl TaskHandler<()> for Program {
-    fn task_type(&self) -> &str {
-        &self.task_type
-    }
-
-    fn options(&self) -> Options {
-        // The time limit is the handler's own: the program gets a signal first.
-        let options = Options::new().cancel_grace(self.kill_after.saturating_add(AFTER_KILL));
-        match self.backoff {
-            Some(backoff) => options.retry(backoff),
-            None => options,
-        }
-    }
-
-    fn execute(&self, payload: bytes::Bytes, context: Context<()>) -> Execution {
-        let (command, error_limit) = (self.command.clone(), self.error_limit);
-        let (log, guard, trouble) = (self.log.clone(), self.guard.clone(), self.trouble.clone());
-        let (time_limit, kill_after) = (self.time_limit, self.kill_after);
-        Box::pin(async move {
-            let claim = context.claim();
-            let child = process::shell(&command)
-                .env("KUMI_TASK_ID", claim.id.to_string())
-                .env("KUMI_TASK_TYPE", &*claim.envelope.task_type)
-                .env("KUMI_ATTEMPT", claim.attempt.to_string())
-                .env("KUMI_MAX_ATTEMPTS", claim.max_attempts.to_string())
-                .env("TRACEPARENT", claim.trace.as_deref().unwrap_or_default())
-                .stderr(Stdio::piped())
-                .spawn()?;
-            let _watched = guard.watch(&child);
-            let (is_late, is_stopped) = (AtomicBool::new(false), AtomicBool::new(false));
-            let stop = async {
-                let limit = async {
-                    match time_limit {
-                        Some(limit) => sleep(limit).await,
-                        None => std::future::pending().await,
-                    }
-                };
-                tokio::select! {
-                    () = limit => is_late.store(true, Ordering::Relaxed),
-                    () = context.cancelled().cancelled() => is_stopped.store(true, Ordering::Relaxed),
-                }
-            };
-            let finished =
-                process::finish(child, &payload, Excess::IsDropped, stop, kill_after).await?;
-            let (status, output, complaint) = finished;
-            if let (true, Some(limit)) = (is_late.load(Ordering::Relaxed), time_limit) {
-                return Err(TaskError::Retry(format!(
-                    "the time limit of {limit:?} ended"
-                )));
-            }
-            if status.success() && !complaint.is_empty() {
-                // What a program that succeeded wrote to standard error is for the operator.
-                log.push(&complaint);
-            }
-            let error = error_of(status, &complaint, error_limit);
-            if is_stopped.load(Ordering::Relaxed) && !status.success() {
-                // It was told to end: its exit code means nothing.
-                return Err(TaskError::Retry(error));
-            }
-            trouble.note(claim.id, status, &error);
-            outcome(status, output, error)
-        })
-    }
-}
-
-/// What a program that failed said, or how it ended. The end of what it said tells what went wrong.
-fn error_of(status: ExitStatus, complaint: &[u8], error_limit: usize) -> String {
-    let complaint = complaint.trim_ascii_end();
-    let end = &complaint[complaint.len().saturating_sub(error_limit)..];
-    match end.is_empty() {
-        true => format!("the command ended with {status}"),
-        false => String::from_utf8_lossy(end).into_owned(),
-    }
-}
-
-fn outcome(status: ExitStatus, output: Vec<u8>, error: String) -> Result<bytes::Bytes, TaskError> {
-    if status.success() {
-        return match output.len() > OUTPUT_LIMIT {
-            // A part of the output, which is above the limit of results as well: the task succeeds, the queue keeps none.
-            true => Ok(output.into()),
-            false => as_json(output),
-        };
-    }
-    match status.code() {
-        Some(DATA_ERROR) => Err(TaskError::Abort(error)),
-        Some(NOT_YET) => Err(TaskError::Snooze(SNOOZE)),
-        _ => Err(TaskError::Retry(error)),
-    }
-}
-
-/// A result is JSON: output that is not becomes a string.
-fn as_json(output: Vec<u8>) -> Result<bytes::Bytes, TaskError> {
-    if serde_json::from_slice::<serde_json::Value>(&output).is_ok() {
-        return Ok(output.into());
-    }
-    let text = String::from_utf8_lossy(&output);
-    Ok(serde_json::to_vec(text.trim_end_matches('\n'))?.into())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -367,20 +249,6 @@ mod tests {
 
     fn exited(code: i32) -> ExitStatus {
         ExitStatus::from_raw(code << 8)
-    }
-
-    #[test]
-    fn the_exit_code_decides() {
-        let check = |code: i32, expected: Result<&str, TaskError>| {
-            let error = error_of(exited(code), b"first\nwhy\n", 3);
-            let done = outcome(exited(code), b"two words\n".to_vec(), error);
-            assert_eq!(done, expected.map(|text| text.to_owned().into()), "{code}");
-        };
-        check(0, Ok("\"two words\""));
-        check(1, Err(TaskError::Retry("why".into())));
-        check(DATA_ERROR, Err(TaskError::Abort("why".into())));
-        check(NOT_YET, Err(TaskError::Snooze(SNOOZE)));
-        check(127, Err(TaskError::Retry("why".into())));
     }
 
     #[test]

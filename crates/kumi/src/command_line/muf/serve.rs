@@ -1,13 +1,13 @@
 //! `kumi muf serve`: a backend that runs a program for its requests.
 
+use super::Server;
 use super::failure::Failure;
 use super::options::ServeOptions;
-use super::supervise::{Closing, Supervised};
-use super::{Server, exec};
 use crate::command_line::hangup;
-use crate::command_line::process::Guard;
+use crate::command_line::process::{self, StandardError};
 use crate::command_line::terminal;
 use kumi_muf::{Connection, Muf, Request, Service};
+use kumi_node::programs::{Closing, Finished, Program, RestartRule, Supervised, answer};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -31,13 +31,19 @@ pub(super) async fn run(server: &Server, options: ServeOptions) -> Result<(), Fa
         .version(kumi_store::KUMI_VERSION)
         .connect()
         .await?;
-    let guard = Guard::start().map_err(|error| Failure::io("starting the guard", error))?;
-    let mut program = match &options.pipe {
-        Some(command) => Some(Supervised::start(command, &guard)?),
+    let launcher = process::launcher().map_err(|error| Failure::io("starting the guard", error))?;
+    let command = options.pipe.as_ref().or(options.exec.as_ref());
+    let command = command.map_or("", String::as_str);
+    let runs = Program::new(&unit, command, &launcher, Arc::new(StandardError));
+    let mut program = match options.pipe {
+        Some(_) => Some(
+            Supervised::start(runs.clone(), RestartRule::after_crashes())
+                .map_err(|error| Failure::io("starting sh", error))?,
+        ),
         None => None,
     };
     show_ignored();
-    let _service = start(&muf, &options, program.as_ref(), &guard).await?;
+    let _service = start(&muf, &options, program.as_ref(), runs).await?;
     terminal::note(format_args!("serving {} as {unit}", options.pattern));
     let url = server.shown_url();
     let ended = tokio::select! {
@@ -124,7 +130,7 @@ async fn start(
     muf: &Muf,
     options: &ServeOptions,
     program: Option<&Supervised>,
-    guard: &Arc<Guard>,
+    command: Program,
 ) -> Result<Service, Failure> {
     let serve = match program {
         Some(program) => {
@@ -135,11 +141,10 @@ async fn start(
             })
         }
         None => {
-            let command: Arc<str> = options.exec.as_deref().unwrap_or_default().into();
-            let guard = guard.clone();
+            let command = Arc::new(command);
             muf.serve(&options.pattern, move |request: Request| {
-                let (command, guard) = (command.clone(), guard.clone());
-                async move { exec::answer(&command, &guard, &request).await }
+                let command = command.clone();
+                async move { answer(&command, &request).await }
             })
         }
     };
@@ -152,7 +157,10 @@ async fn start(
 /// Runs the program until it is not to be started again, or for ever if there is none.
 async fn keep_running(program: &mut Option<Supervised>) -> &'static str {
     match program {
-        Some(program) => program.keep_running().await,
+        Some(program) => match program.keep_running().await {
+            Finished::CannotRun => "the program cannot be run",
+            _ => "the program has ended",
+        },
         None => std::future::pending().await,
     }
 }

@@ -1,25 +1,27 @@
-//! `serve --pipe`: one long-lived program that reads requests as JSON lines and writes answers as JSON lines.
+//! One long-lived program that reads requests as JSON lines and writes answers as JSON lines.
 //!
 //! ```text
 //! to it      {"id":7,"request":"a.b~01J…","method":"a.b","unit":"web","attempt":1,"payload":"text"}
 //! from it    {"id":7,"payload":"text"}   {"id":7,"payload_base64":"/w=="}   {"id":7,"error":"text"}
 //! ```
 //! `id` is a number of ours, not the request's ID: two units may use the same bare ID at a time. A line that names a
-//! request and holds nothing that can be sent is answered with an error. A line without a readable id is reported on
-//! standard error and skipped; the request it was meant for ends with its time. JSON is passed on as it is written.
+//! request and holds nothing that can be sent is answered with an error. A line without a readable id is reported and
+//! skipped; the request it was meant for ends with its time. JSON is passed on as it is written.
 
-use super::failure::Failure;
-use super::shown;
-use crate::command_line::process::{self, Group, Guard, Watched};
-use crate::command_line::terminal;
+use super::child::LEFTOVER;
+use super::launch::{Group, Watched};
+use super::lines::pass_on;
+use super::{Output, Program};
 use base64::prelude::{BASE64_STANDARD, Engine};
+use kumi_common::Shown;
 use kumi_muf::{Outcome, Request};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::io;
-use std::process::ExitStatus;
+use std::process::{ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -38,8 +40,11 @@ const QUEUE_LIMIT: usize = 16;
 /// How long the program may take to end after its input has.
 const STOP_LIMIT: Duration = Duration::from_secs(5);
 
+/// Bytes of a line that is no answer which a note shows.
+const SHOWN_LIMIT: usize = 200;
+
 /// The program, while it runs. Dropping it kills it, with everything it started.
-pub(super) struct Program {
+pub(super) struct PipeProgram {
     pub(super) pipe: Arc<Pipe>,
     child: Child,
     group: Group,
@@ -51,13 +56,19 @@ pub(super) struct Program {
     feeder: Option<JoinHandle<()>>,
 }
 
-impl Program {
-    pub(super) fn start(command: &str, guard: &Arc<Guard>) -> Result<Self, Failure> {
-        let mut child = process::shell(command)
-            .spawn()
-            .map_err(|error| Failure::io("starting sh", error))?;
+impl PipeProgram {
+    pub(super) fn start(program: &Program) -> io::Result<Self> {
+        let mut command = program.prepared()?;
+        if program.captures_errors {
+            command.stderr(Stdio::piped());
+        }
+        let mut child = command.spawn()?;
+        if let Some(stderr) = child.stderr.take() {
+            // It ends with the stream; a process that the program left behind may keep that open.
+            drop(tokio::spawn(pass_on(stderr, program.clone())));
+        }
         let (lines, queue) = mpsc::channel(QUEUE_LIMIT);
-        let pipe = Arc::new(Pipe::new(lines));
+        let pipe = Arc::new(Pipe::new(lines, program));
         let stdin = child.stdin.take();
         let feeder = stdin.map(|stdin| tokio::spawn(feed(stdin, queue, pipe.clone())));
         let stdout = child.stdout.take();
@@ -73,7 +84,7 @@ impl Program {
         Ok(Self {
             pipe,
             group: Group::of(&child),
-            _watched: guard.watch(&child),
+            _watched: program.launcher.watch(&child),
             child,
             reader: Some(reader),
             feeder,
@@ -86,11 +97,11 @@ impl Program {
         let status = tokio::select! {
             () = read_out(&mut self.reader) => {
                 // A program that ends closes its output a moment before.
-                timeout(process::LEFTOVER, self.child.wait()).await.ok()
+                timeout(LEFTOVER, self.child.wait()).await.ok()
             }
             status = self.child.wait() => {
                 // Its last output is on its way, unless it left a process behind that keeps its output open.
-                if timeout(process::LEFTOVER, read_out(&mut self.reader)).await.is_err()
+                if timeout(LEFTOVER, read_out(&mut self.reader)).await.is_err()
                     && let Some(reader) = self.reader.take()
                 {
                     reader.abort();
@@ -114,12 +125,14 @@ impl Program {
         };
         match timeout(STOP_LIMIT, ending).await {
             Ok(()) => self.group.leave(),
-            Err(_) => terminal::note("the program did not end with its input; killing it"),
+            Err(_) => self
+                .pipe
+                .note("the program did not end with its input; killing it"),
         }
     }
 }
 
-impl Drop for Program {
+impl Drop for PipeProgram {
     fn drop(&mut self) {
         // A process that the program left behind may keep the input open.
         if let Some(feeder) = &self.feeder {
@@ -179,6 +192,9 @@ pub(super) struct Pipe {
     lines: mpsc::Sender<Option<(u64, String)>>,
     waiting: Mutex<Waiting>,
     next: AtomicU64,
+    /// The program's name, and who hears of it.
+    name: Arc<str>,
+    output: Arc<dyn Output>,
 }
 
 /// Requests without an answer.
@@ -197,16 +213,22 @@ struct Asked {
 }
 
 impl Pipe {
-    fn new(lines: mpsc::Sender<Option<(u64, String)>>) -> Self {
+    fn new(lines: mpsc::Sender<Option<(u64, String)>>, program: &Program) -> Self {
         Self {
             lines,
             waiting: Mutex::default(),
             next: AtomicU64::new(1),
+            name: program.name.clone(),
+            output: program.output.clone(),
         }
     }
 
+    fn note(&self, line: impl Display) {
+        self.output.note(&self.name, &line.to_string());
+    }
+
     /// Hands a request over and waits for its answer. None if the program has ended, or closed its input, before it had
-    /// the request. Dropping the future closes the request: an answer that comes later is reported on standard error.
+    /// the request. Dropping the future closes the request: an answer that comes later is reported.
     pub(super) async fn answer(&self, request: &Request) -> Option<Outcome> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let answer = self.expect(id)?;
@@ -272,10 +294,15 @@ impl Pipe {
     fn take(&self, line: &[u8]) {
         match outcome(line) {
             Ok((id, outcome)) => self.close(id, outcome),
-            Err(reason) => terminal::note(format_args!(
-                "the program wrote a line that is no answer ({reason}): {}",
-                shown::quoted(&line[..line.len().min(200)])
-            )),
+            Err(reason) => {
+                let shown = Shown {
+                    bytes: &line[..line.len().min(SHOWN_LIMIT)],
+                    limit_chars: SHOWN_LIMIT,
+                };
+                self.note(format_args!(
+                    "the program wrote a line that is no answer ({reason}): {shown}"
+                ));
+            }
         }
     }
 
@@ -284,7 +311,7 @@ impl Pipe {
         let reason = format!("wrote a line of more than {LINE_LIMIT} bytes");
         match leading_id(beginning) {
             Some(id) => self.close(id, bad(&reason)),
-            None => terminal::note(format_args!(
+            None => self.note(format_args!(
                 "the program {reason}, which does not begin with an id"
             )),
         }
@@ -294,7 +321,7 @@ impl Pipe {
         match self.waiting().requests.remove(&id) {
             // The request may have been given up this very moment.
             Some(asked) => drop(asked.answer.send(outcome)),
-            None => terminal::note(format_args!("the program answered {id}, which is not open")),
+            None => self.note(format_args!("the program answered {id}, which is not open")),
         }
     }
 
@@ -339,7 +366,14 @@ fn line(id: u64, request: &Request) -> String {
     object.insert("method".into(), request.target().into());
     object.insert("unit".into(), request.unit().into());
     object.insert("attempt".into(), request.attempt().into());
-    shown::put(&mut object, "payload", request.payload());
+    let payload = request.payload();
+    match str::from_utf8(payload) {
+        Ok(text) => object.insert("payload".into(), text.into()),
+        Err(_) => object.insert(
+            "payload_base64".into(),
+            BASE64_STANDARD.encode(payload).into(),
+        ),
+    };
     format!("{}\n", Value::from(object))
 }
 
@@ -418,6 +452,18 @@ fn leading_id(line: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::driver::programs::Launcher;
+
+    struct Nobody;
+
+    impl Output for Nobody {
+        fn text(&self, _: &str, _: &[u8]) {}
+        fn note(&self, _: &str, _: &str) {}
+    }
+
+    fn program() -> Program {
+        Program::new("p", "true", &Launcher::plain(), Arc::new(Nobody))
+    }
 
     #[test]
     fn lines_become_answers() {
@@ -501,7 +547,7 @@ mod tests {
     #[tokio::test]
     async fn a_line_that_is_too_long_costs_only_its_own_request() {
         let (lines, _queue) = mpsc::channel(QUEUE_LIMIT);
-        let pipe = Pipe::new(lines);
+        let pipe = Pipe::new(lines, &program());
         let long = pipe.expect(1).expect("it has not ended");
         let next = pipe.expect(2).expect("it has not ended");
         let filling = "x".repeat(3 * LINE_LIMIT as usize);
@@ -517,7 +563,7 @@ mod tests {
     #[tokio::test]
     async fn only_requests_that_were_written_end_with_the_program() {
         let (lines, _queue) = mpsc::channel(QUEUE_LIMIT);
-        let pipe = Pipe::new(lines);
+        let pipe = Pipe::new(lines, &program());
         let [written, cut, queued] = [1, 2, 3].map(|id| pipe.expect(id).expect("it has not ended"));
         assert!(pipe.give(1) && pipe.give(2));
         pipe.take_back(2);
@@ -530,7 +576,7 @@ mod tests {
     #[tokio::test]
     async fn a_program_that_closed_its_input_still_answers_what_it_has() {
         let (lines, _queue) = mpsc::channel(QUEUE_LIMIT);
-        let pipe = Pipe::new(lines);
+        let pipe = Pipe::new(lines, &program());
         let written = pipe.expect(1).expect("it has not ended");
         let queued = pipe.expect(2).expect("it has not ended");
         assert!(pipe.give(1));
@@ -543,7 +589,7 @@ mod tests {
     #[tokio::test]
     async fn a_line_of_the_limit_is_read() {
         let (lines, _queue) = mpsc::channel(QUEUE_LIMIT);
-        let pipe = Pipe::new(lines);
+        let pipe = Pipe::new(lines, &program());
         let answer = pipe.expect(1).expect("it has not ended");
         let frame = r#"{"id":1,"payload":""}"#.len();
         let payload = "x".repeat(LINE_LIMIT as usize - frame);
