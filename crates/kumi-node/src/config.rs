@@ -33,7 +33,7 @@ pub use values::{backoff, duration};
 
 use kumi_cluster::Authority;
 use kumi_common::Name;
-use kumi_jobs::{Backoff, Priority};
+use kumi_jobs::{Backoff, Priority, Schedule, TaskEnvelope, Timestamp};
 use kumi_muf::core::Pattern;
 use kumi_store::Config;
 use std::collections::BTreeMap;
@@ -517,6 +517,20 @@ impl Work {
 }
 
 impl Cron {
+    /// The schedule as a queue stores it.
+    #[must_use]
+    pub fn schedule(&self) -> Schedule {
+        Schedule {
+            name: self.name.clone(),
+            expression: self.expression.clone(),
+            zone: self.zone.clone(),
+            envelope: TaskEnvelope::json(&*self.task_type, self.payload.clone()),
+            max_attempts: self.max_attempts,
+            priority: self.priority,
+            last_slot: Timestamp::default(),
+        }
+    }
+
     /// What tells it from other entries: the name, with the queue if one is named.
     fn key(&self) -> String {
         with_queue(&self.name, self.queue.as_deref())

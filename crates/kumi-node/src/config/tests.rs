@@ -140,6 +140,14 @@ fn every_name_is_read() {
         ("mail.digest", "{\"n\": 1}", 3)
     );
     assert_eq!((&*cron.zone, cron.priority), ("Asia/Tokyo", Priority::Low));
+    let schedule = cron.schedule();
+    // 9 o'clock in Tokyo is midnight in UTC; 1970 began on a Thursday.
+    let (thursday, friday) = (Timestamp::from_ms(1), 86_400_000);
+    assert_eq!(
+        schedule.next_slot(thursday).map(Timestamp::as_ms),
+        Some(friday)
+    );
+    assert_eq!(&schedule.envelope.payload[..], b"{\"n\": 1}");
     let cron = &config.cron[1];
     assert_eq!(
         (&*cron.task_type, &*cron.payload, &*cron.zone),
@@ -188,6 +196,8 @@ fn the_store_is_here_outside_or_off() {
     assert_eq!(store(&format!("store {url:?}")), outside);
     let file = StoreSection::Outside(StoreUrl::File("store.url".into()));
     assert_eq!(store("store url-file=\"store.url\""), file);
+    store("store \"rediss://h/2?cacert=/nowhere/ca.pem&queue=mail\"");
+    refuses("store \"redis://h?quue=mail\"", "1:7", &["quue"]);
     refuses("store \"http://h\"", "1:7", &["URL", "docs/url.md"]);
     refuses(
         "store \"redis://h\" { port 1 }",
@@ -342,6 +352,14 @@ fn all_errors_are_reported_at_once_in_the_order_of_the_file() {
     let many = "nothing\n".repeat(60);
     let errors = NodeConfig::parse("kumi.kdl", &many).unwrap_err();
     assert_eq!((errors.len(), errors.iter().count()), (60, 50));
+}
+
+#[test]
+fn no_beginning_or_end_of_a_file_panics() {
+    for at in (0..FULL.len()).filter(|&at| FULL.is_char_boundary(at)) {
+        let _ = NodeConfig::parse("kumi.kdl", &FULL[..at]);
+        let _ = NodeConfig::parse("kumi.kdl", &FULL[at..]);
+    }
 }
 
 #[test]

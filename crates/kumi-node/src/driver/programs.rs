@@ -15,6 +15,8 @@
 
 mod answer;
 mod child;
+#[cfg(test)]
+mod heard;
 mod launch;
 mod lines;
 mod pipe;

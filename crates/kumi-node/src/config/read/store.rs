@@ -47,7 +47,7 @@ impl Reader<'_> {
 
     fn url(&mut self, value: &Value) -> Option<StoreUrl> {
         let url = self.text(value, "URL")?;
-        if let Err(error) = RedisOptions::from_url(url) {
+        if let Err(error) = RedisOptions::from_url(&without_files(url)) {
             self.error(
                 value.span,
                 format!("the store's URL: {error}"),
@@ -177,5 +177,19 @@ impl Reader<'_> {
             .map_or(child.name.span, |value| value.span);
         self.error(span, format!("{name} cannot have this value"), reason);
         false
+    }
+}
+
+/// A URL without the parameters that name files, which are not opened here.
+fn without_files(url: &str) -> String {
+    let (address, query) = url.split_once('?').unwrap_or((url, ""));
+    let is_kept = |parameter: &&str| {
+        let names = ["cacert=", "cert=", "key="];
+        !names.iter().any(|name| parameter.starts_with(name))
+    };
+    let kept: Vec<&str> = query.split('&').filter(is_kept).collect();
+    match kept.concat().is_empty() {
+        true => address.to_owned(),
+        false => format!("{address}?{}", kept.join("&")),
     }
 }

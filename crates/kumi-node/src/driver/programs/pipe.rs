@@ -452,17 +452,12 @@ fn leading_id(line: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::driver::programs::Launcher;
+    use crate::driver::programs::heard::program;
 
-    struct Nobody;
-
-    impl Output for Nobody {
-        fn text(&self, _: &str, _: &[u8]) {}
-        fn note(&self, _: &str, _: &str) {}
-    }
-
-    fn program() -> Program {
-        Program::new("p", "true", &Launcher::plain(), Arc::new(Nobody))
+    /// The way to a program that is not running.
+    fn pipe() -> (Pipe, mpsc::Receiver<Option<(u64, String)>>) {
+        let (lines, queue) = mpsc::channel(QUEUE_LIMIT);
+        (Pipe::new(lines, &program("true").0), queue)
     }
 
     #[test]
@@ -546,8 +541,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_line_that_is_too_long_costs_only_its_own_request() {
-        let (lines, _queue) = mpsc::channel(QUEUE_LIMIT);
-        let pipe = Pipe::new(lines, &program());
+        let (pipe, _queue) = pipe();
         let long = pipe.expect(1).expect("it has not ended");
         let next = pipe.expect(2).expect("it has not ended");
         let filling = "x".repeat(3 * LINE_LIMIT as usize);
@@ -562,8 +556,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_requests_that_were_written_end_with_the_program() {
-        let (lines, _queue) = mpsc::channel(QUEUE_LIMIT);
-        let pipe = Pipe::new(lines, &program());
+        let (pipe, _queue) = pipe();
         let [written, cut, queued] = [1, 2, 3].map(|id| pipe.expect(id).expect("it has not ended"));
         assert!(pipe.give(1) && pipe.give(2));
         pipe.take_back(2);
@@ -575,8 +568,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_program_that_closed_its_input_still_answers_what_it_has() {
-        let (lines, _queue) = mpsc::channel(QUEUE_LIMIT);
-        let pipe = Pipe::new(lines, &program());
+        let (pipe, _queue) = pipe();
         let written = pipe.expect(1).expect("it has not ended");
         let queued = pipe.expect(2).expect("it has not ended");
         assert!(pipe.give(1));
@@ -588,8 +580,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_line_of_the_limit_is_read() {
-        let (lines, _queue) = mpsc::channel(QUEUE_LIMIT);
-        let pipe = Pipe::new(lines, &program());
+        let (pipe, _queue) = pipe();
         let answer = pipe.expect(1).expect("it has not ended");
         let frame = r#"{"id":1,"payload":""}"#.len();
         let payload = "x".repeat(LINE_LIMIT as usize - frame);

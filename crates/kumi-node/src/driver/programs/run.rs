@@ -257,36 +257,9 @@ pub(super) fn node_variables(node: &str, url: &str) -> Vec<(String, String)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Launcher, Output};
+    use super::super::heard::program;
     use super::*;
-    use std::sync::Arc;
     use std::time::Duration;
-    use tokio::sync::mpsc;
-
-    /// Sends what it gets, notes with an exclamation mark before them.
-    struct Heard(mpsc::UnboundedSender<String>);
-
-    impl Output for Heard {
-        fn text(&self, program: &str, text: &[u8]) {
-            let _ = self
-                .0
-                .send(format!("{program}: {}", String::from_utf8_lossy(text)));
-        }
-        fn note(&self, program: &str, line: &str) {
-            let _ = self.0.send(format!("!{program}: {line}"));
-        }
-    }
-
-    fn program(command: &str) -> (Program, mpsc::UnboundedReceiver<String>) {
-        let (sender, heard) = mpsc::unbounded_channel();
-        let program = Program::new("api", command, &Launcher::plain(), Arc::new(Heard(sender)));
-        (program, heard)
-    }
-
-    async fn next(heard: &mut mpsc::UnboundedReceiver<String>) -> String {
-        let next = timeout(Duration::from_secs(30), heard.recv()).await;
-        next.expect("a line within 30 s").expect("a program")
-    }
 
     #[tokio::test]
     async fn lines_of_both_streams_arrive_with_the_name() {
@@ -311,13 +284,12 @@ mod tests {
             .to_string();
         let running = RunningProgram::start(program, RestartRule::default());
         let expected = format!("api: a~000000000000002a redis://h {shown} from-file from-entry");
-        assert_eq!(next(&mut heard).await, expected);
-        assert_eq!(next(&mut heard).await, "api: err");
+        assert_eq!(heard.next().await, expected);
+        assert_eq!(heard.next().await, "api: err");
         assert_eq!(running.state().starts, 1);
         running.stop().await;
-        assert_eq!(
-            heard.recv().await,
-            None,
+        assert!(
+            heard.is_silent().await,
             "a stop is no news, and nothing is started again"
         );
     }
@@ -326,14 +298,14 @@ mod tests {
     async fn a_program_that_ends_is_started_again() {
         let (program, mut heard) = program("echo up; exit 3");
         let running = RunningProgram::start(program, RestartRule::default());
-        assert_eq!(next(&mut heard).await, "api: up");
-        let note = next(&mut heard).await;
+        assert_eq!(heard.next().await, "api: up");
+        let note = heard.next().await;
         assert_eq!(
             note,
             "!api: the program ended with exit status: 3; it is started again in 0.1 s"
         );
-        assert_eq!(next(&mut heard).await, "api: up");
-        assert!(next(&mut heard).await.ends_with("in 0.2 s"));
+        assert_eq!(heard.next().await, "api: up");
+        assert!(heard.next().await.ends_with("in 0.2 s"));
         assert!(running.state().last_end.unwrap().contains("exit status: 3"));
         running.stop().await;
     }
@@ -346,9 +318,10 @@ mod tests {
             ..RestartRule::default()
         };
         let mut running = RunningProgram::start(program, rule);
-        assert_eq!(next(&mut heard).await, "api: once");
+        assert_eq!(heard.next().await, "api: once");
         assert!(
-            next(&mut heard)
+            heard
+                .next()
                 .await
                 .starts_with("!api: the program has ended")
         );
@@ -384,10 +357,10 @@ mod tests {
             ..RestartRule::default()
         };
         let running = RunningProgram::start(program, rule);
-        let pid = next(&mut heard).await.replace("api: ", "");
+        let pid = heard.next().await.replace("api: ", "");
         assert!(is_running(&pid));
         running.stop().await;
-        assert_eq!(next(&mut heard).await, "api: term");
+        assert_eq!(heard.next().await, "api: term");
         gone(&pid).await;
     }
 
@@ -395,7 +368,7 @@ mod tests {
     async fn a_dropped_program_is_killed_with_all_that_it_started() {
         let (program, mut heard) = program("trap '' TERM; sleep 60 & echo $!; wait");
         let running = RunningProgram::start(program, RestartRule::default());
-        let pid = next(&mut heard).await.replace("api: ", "");
+        let pid = heard.next().await.replace("api: ", "");
         drop(running);
         gone(&pid).await;
     }
@@ -409,7 +382,7 @@ mod tests {
             ..RestartRule::default()
         };
         let running = RunningProgram::start(program, rule);
-        assert!(next(&mut heard).await.contains("started again"));
+        assert!(heard.next().await.contains("started again"));
         timeout(Duration::from_secs(30), running.stop())
             .await
             .expect("it does not wait for an hour");
@@ -420,7 +393,7 @@ mod tests {
         let (mut program, mut heard) = program("true");
         program.surroundings.env_file = Some("/nowhere/env".into());
         let running = RunningProgram::start(program, RestartRule::default());
-        let note = next(&mut heard).await;
+        let note = heard.next().await;
         assert!(
             note.starts_with("!api: the program cannot be started: /nowhere/env: "),
             "{note}"

@@ -162,3 +162,50 @@ impl Closing {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::heard::program;
+    use super::*;
+
+    #[tokio::test]
+    async fn a_program_that_crashes_is_started_again_and_its_errors_are_passed_on() {
+        let (mut program, mut heard) = program("echo oops >&2; exit 3");
+        program.captures_errors = true;
+        let mut supervised = Supervised::start(program, RestartRule::after_crashes()).unwrap();
+        let (mut notes, mut errors) = (Vec::new(), Vec::new());
+        tokio::select! {
+            why = supervised.keep_running() => panic!("{why:?}"),
+            () = async {
+                // They come from two tasks.
+                while notes.len() < 2 || errors.len() < 2 {
+                    let line = heard.next().await;
+                    match line.starts_with('!') {
+                        true => notes.push(line),
+                        false => errors.push(line),
+                    }
+                }
+            } => {}
+        }
+        assert_eq!(errors[..2], ["api: oops", "api: oops"]);
+        let again = "!api: the program ended with exit status: 3; it is started again in";
+        assert_eq!(
+            notes[..2],
+            [format!("{again} 0.1 s"), format!("{again} 0.2 s")]
+        );
+    }
+
+    #[tokio::test]
+    async fn a_program_that_is_done_or_cannot_be_run_is_not_started_again() {
+        for (command, expected) in [
+            ("true", Finished::Succeeded),
+            ("exit 126", Finished::CannotRun),
+            ("exit 127", Finished::CannotRun),
+        ] {
+            let (program, _heard) = program(command);
+            let rule = RestartRule::after_crashes();
+            let mut supervised = Supervised::start(program, rule).unwrap();
+            assert_eq!(supervised.keep_running().await, expected, "{command}");
+        }
+    }
+}

@@ -4,6 +4,7 @@
 
 use super::Program;
 use super::child::{Excess, OUTPUT_LIMIT, finish};
+use crate::config::Work;
 use kumi_jobs::{Backoff, Context, Execution, Options, TaskError, TaskHandler, TaskId};
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
@@ -58,6 +59,17 @@ impl TaskProgram {
             kill_after: Duration::from_secs(5),
             error_limit: kumi_jobs::Settings::default().error_limit_bytes,
             on_end: None,
+        }
+    }
+
+    /// The handler of an entry of `kumi.kdl`.
+    #[must_use]
+    pub fn of(work: &Work, program: Program) -> Self {
+        Self {
+            time_limit: work.time_limit,
+            backoff: work.backoff,
+            kill_after: work.kill_after,
+            ..Self::new(&work.task_type, program)
         }
     }
 }
@@ -171,7 +183,10 @@ fn as_json(output: Vec<u8>) -> Result<bytes::Bytes, TaskError> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::heard::program;
     use super::*;
+    use crate::config::{NodeConfig, backoff};
+    use kumi_jobs::{Jobs, Task, Worker};
     use std::os::unix::process::ExitStatusExt;
 
     fn exited(code: i32) -> ExitStatus {
@@ -190,5 +205,36 @@ mod tests {
         check(DATA_ERROR, Err(TaskError::Abort("why".into())));
         check(NOT_YET, Err(TaskError::Snooze(SNOOZE)));
         check(127, Err(TaskError::Retry("why".into())));
+    }
+
+    #[derive(serde::Serialize, serde::Deserialize)]
+    struct Measure(String);
+
+    impl Task for Measure {
+        const TYPE: &'static str = "measure";
+        type Output = String;
+    }
+
+    #[tokio::test]
+    async fn an_entry_of_the_configuration_runs_its_tasks() {
+        let entry = r##"work "measure" exec=#"echo "$UNIT $KUMI_NODE $KUMI_TASK_TYPE $(cat)"; echo careful >&2"# \
+            time-limit="1m" backoff="1s" kill-after="7s" { env UNIT="m" }"##;
+        let config = NodeConfig::parse("kumi.kdl", entry).unwrap();
+        let work = &config.work[0];
+        let (program, mut heard) = program(&work.exec);
+        let program = program.of_node(&work.surroundings, "a~000000000000002a", "redis://h");
+        let handler = TaskProgram::of(work, program);
+        assert_eq!(handler.time_limit, Some(Duration::from_secs(60)));
+        assert_eq!(handler.kill_after, Duration::from_secs(7));
+        assert_eq!(handler.backoff, backoff("1s").ok());
+        let jobs = Jobs::memory();
+        let handle = jobs.enqueue(Measure("7".into())).await.unwrap();
+        let done = async {
+            let expected = "m a~000000000000002a measure \"7\"";
+            assert_eq!(handle.result().await.ok().as_deref(), Some(expected));
+        };
+        let worker = Worker::new(&jobs, ()).handler(handler);
+        worker.run_until(done).await.unwrap();
+        assert_eq!(heard.next().await, "api: careful\n");
     }
 }
