@@ -6,8 +6,8 @@ use super::Secret;
 /// letter by letter, hence all channels. The store's own node switches keyspace events on; CONFIG SET is not needed.
 pub(super) const NODE_RULES: &str = "\
     resetkeys resetchannels -@all ~MUF/* ~kumi:* &* \
-    +auth +hello +ping +select +client|setname +client|setinfo +cluster|slots +info +config|get \
-    +psubscribe +punsubscribe +scan +exists +expire +pexpire +pttl +time +wait \
+    +auth +ping +client|setname +client|setinfo +cluster|slots +info +config|get \
+    +psubscribe +punsubscribe +scan +exists +expire +pexpire +pttl +time \
     +eval +evalsha +del +get +getrange +incr +incrby +mget +set \
     +hdel +hexists +hget +hgetall +hincrby +hkeys +hlen +hmget +hscan +hset +hstrlen \
     +blpop +lindex +llen +lpop +lpush +lrange +lrem +lset +rpush \

@@ -249,6 +249,7 @@ async fn a_stop_does_not_wait_longer_than_it_may() {
     let mut options = HttpOptions::default();
     options.stop_wait = Duration::from_millis(100);
     options.snapshot_wait = Duration::from_secs(3600);
+    options.idle_limit = Duration::from_secs(3600);
     let server = serve(vec![loopback()], options, &facts);
     let mut scrape = connect(at(&server, 0));
     scrape
