@@ -77,13 +77,18 @@ impl ModuleImports {
         imports
     }
 
-    /// As if a module imported another; both are named as `core/base`.
-    pub(crate) fn add(&mut self, from: &str, to: &str) {
+    /// As if a module imported another.
+    pub(crate) fn add(&mut self, from: &ModulePath, to: &ModulePath) {
         self.paths.push(Import {
-            from: named(from),
-            to: named(to),
+            from: from.clone(),
+            to: to.clone(),
             is_test: false,
         });
+    }
+
+    /// The modules that are files.
+    pub(crate) fn modules(&self) -> impl Iterator<Item = &ModulePath> {
+        self.files.keys()
     }
 
     /// There is a module of this name, or a folder with modules.
