@@ -253,13 +253,16 @@ async fn a_call_that_panics_or_fails_is_repeated() {
         releaser.stop().await;
         let (b, releaser) = lab.node("b").await;
         releaser.stop().await;
+        // Two nodes agree on the death of a third.
+        let (_c, releaser) = lab.node("c").await;
+        releaser.stop().await;
         let queues = Arc::new(Failing {
             inner: OneQueue(lab.queue.clone()),
             calls: AtomicU64::new(0),
         });
         let rules = ReleaserRules::new(CLUSTER.into());
         let releaser = RunningReleaser::start(rules, &a, queues.clone());
-        until(|| a.members().members.len() == 2 && b.status() == Some(NodeStatus::Up)).await;
+        until(|| a.members().members.len() == 3 && b.status() == Some(NodeStatus::Up)).await;
         let id = lab.claim(&b).await;
         b.shutdown().await;
         lab.given_back(id).await;
