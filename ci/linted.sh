@@ -2,11 +2,10 @@
 # Runs a command (cargo test ...) with clippy as the compiler of the workspace's own crates: ci/linted.sh COMMAND...
 #
 # Lints cost no build of their own that way. clippy-driver takes its arguments from CLIPPY_ARGS, as `cargo clippy` hands
-# them to it: warnings are errors. Debug information would only lengthen the build; a panic names its line without. More
-# units than one let a changed crate be compiled again in parts, and cost a tenth more in a build from nothing.
+# them to it: warnings are errors. Debug information would only lengthen the build; a panic names its line without.
 #   ci/linted.sh --check     fails if a line that clippy warns about would pass
 set -euo pipefail
-export RUSTC_WORKSPACE_WRAPPER=clippy-driver CARGO_PROFILE_DEV_DEBUG=none CARGO_PROFILE_DEV_CODEGEN_UNITS=1
+export RUSTC_WORKSPACE_WRAPPER=clippy-driver CARGO_PROFILE_DEV_DEBUG=none
 export CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
 if [[ ${1-} != --check ]]; then
     exec "$@"
