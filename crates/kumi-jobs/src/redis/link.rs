@@ -38,7 +38,8 @@ pub(super) enum Repeat {
 pub(super) struct Link {
     route: Arc<Route>,
     key: Arc<[u8]>,
-    is_blocking: bool,
+    /// How long a reply may take; none if commands block.
+    response: Option<Duration>,
     state: Mutex<State>,
 }
 
@@ -51,11 +52,17 @@ struct State {
     nodes: Vec<Address>,
 }
 
-/// A connection; its socket closes with the last clone, whatever it waits for.
+/// A connection; its socket closes with the last clone, whatever it waits for. Each call holds a clone until it is over.
 #[derive(Clone)]
 struct Connection {
     multiplexed: MultiplexedConnection,
-    _task: Arc<Task>,
+    task: Arc<Task>,
+}
+
+impl Connection {
+    fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.task, &other.task)
+    }
 }
 
 /// The task that moves the bytes of a connection.
@@ -87,7 +94,7 @@ impl Link {
         Self {
             route,
             key: key.into(),
-            is_blocking: false,
+            response: Some(RESPONSE),
             state: Mutex::default(),
         }
     }
@@ -95,7 +102,7 @@ impl Link {
     /// A link of its own for commands that block, which start from what this one knows.
     pub(super) fn for_blocking(&self) -> Self {
         Self {
-            is_blocking: true,
+            response: None,
             ..self.another()
         }
     }
@@ -106,7 +113,7 @@ impl Link {
         Self {
             route: self.route.clone(),
             key: self.key.clone(),
-            is_blocking: self.is_blocking,
+            response: self.response,
             state: Mutex::new(State {
                 connection: None,
                 primary: state.primary.clone(),
@@ -155,15 +162,18 @@ impl Link {
     ) -> Result<Vec<Value>, QueueError> {
         let deadline = Instant::now() + REPEAT_TIMEOUT;
         loop {
-            let failed = match self.attempt(commands).await {
-                Ok(values) => return Ok(values),
-                Err(failed) => failed,
+            let (used, failed) = match self.connection().await {
+                Err(error) => (None, Failed::Connect(error)),
+                Ok(connection) => match self.attempt(&connection, commands).await {
+                    Ok(values) => return Ok(values),
+                    Err(failed) => (Some(connection), failed),
+                },
             };
             let verdict = Verdict::of_attempt(&failed);
             tracing::debug!(error = ?failed, ?verdict, "a call to Redis failed");
             match &verdict {
-                Verdict::Moved(node) => self.moved(node),
-                Verdict::Later | Verdict::Broken => self.disconnect(),
+                Verdict::Moved(node) => self.leave(used, Some(node)),
+                Verdict::Later | Verdict::Broken => self.leave(used, None),
                 Verdict::Answer => return Err(self.error(failed, &verdict)),
             }
             let may_repeat = match verdict {
@@ -193,9 +203,13 @@ impl Link {
         }
     }
 
-    async fn attempt(&self, commands: &Pipeline) -> Result<Vec<Value>, Failed> {
-        let mut connection = self.connection().await?.multiplexed;
-        let done: Result<Vec<Value>, RedisError> = commands.query_async(&mut connection).await;
+    async fn attempt(
+        &self,
+        connection: &Connection,
+        commands: &Pipeline,
+    ) -> Result<Vec<Value>, Failed> {
+        let mut multiplexed = connection.multiplexed.clone();
+        let done: Result<Vec<Value>, RedisError> = commands.query_async(&mut multiplexed).await;
         let error = match done.map_err(first_error) {
             Err(error) => error,
             Ok(values) => return Ok(values),
@@ -213,13 +227,14 @@ impl Link {
         done.map_err(|error| Failed::Call(first_error(error)))
     }
 
+    /// The connection that calls share. Of calls that connect at the same time, the first to succeed provides it.
     async fn connection(&self) -> Result<Connection, Error> {
         if let Some(connection) = &self.lock().connection {
             return Ok(connection.clone());
         }
         let connection = self.connect().await?;
-        self.lock().connection = Some(connection.clone());
-        Ok(connection)
+        let mut state = self.lock();
+        Ok(state.connection.get_or_insert(connection).clone())
     }
 
     /// Connects to the key's server: the one last known, or whatever a reachable node names.
@@ -295,23 +310,29 @@ impl Link {
         let settings = RedisConnectionInfo::default()
             .set_protocol(self.route.url().protocol())
             .set_skip_set_lib_name();
-        let config = AsyncConnectionConfig::new()
-            .set_response_timeout((!self.is_blocking).then_some(RESPONSE));
+        let config = AsyncConnectionConfig::new().set_response_timeout(self.response);
         let opened = MultiplexedConnection::new_with_config(&settings, socket, config).await;
         let (multiplexed, task) = opened.map_err(|error| self.cannot_connect(node, error))?;
         let task = Arc::new(Task(tokio::spawn(task).abort_handle()));
-        Ok(Connection {
-            multiplexed,
-            _task: task,
-        })
+        Ok(Connection { multiplexed, task })
     }
 
-    fn moved(&self, node: &Address) {
+    /// Later calls do not use the connection of a call that failed; those in flight on it go on. Nothing changes if another
+    /// call has replaced that connection.
+    fn leave(&self, used: Option<Connection>, moved_to: Option<&Address>) {
         let mut state = self.lock();
+        if let Some(stored) = &state.connection
+            && !used.is_some_and(|used| used.is(stored))
+        {
+            return;
+        }
         state.connection = None;
-        state.primary = Some(node.clone());
+        if let Some(node) = moved_to {
+            state.primary = Some(node.clone());
+        }
     }
 
+    /// The next call opens another connection.
     pub(super) fn disconnect(&self) {
         self.lock().connection = None;
     }
@@ -383,34 +404,4 @@ fn is_elsewhere_in_script(text: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn verdict(reply: &[u8]) -> Verdict {
-        let value = ::redis::parse_redis_value(reply).expect("a reply");
-        let error = value.extract_error().expect_err("an error");
-        Verdict::of(&error)
-    }
-
-    /// Redis 6.2 wraps what a command in a script answers; 7.0 passes it on.
-    #[test]
-    fn errors_inside_a_script_are_told_apart() {
-        let wrapped = |text: &str| {
-            let place =
-                "ERR Error running script (call to f_0a1b): @user_script:9: @user_script: 9:";
-            verdict(format!("-{place} {text}\r\n").as_bytes())
-        };
-        let read_only = "-READONLY You can't write against a read only replica.";
-        assert!(matches!(wrapped(read_only), Verdict::Later));
-        let read_only = verdict(b"-READONLY You can't write against a read only replica. script: 0a1b, on @user_script:9.\r\n");
-        assert!(matches!(read_only, Verdict::Later));
-        let elsewhere = "Script attempted to access a non local key in a cluster node";
-        assert!(matches!(wrapped(elsewhere), Verdict::Broken));
-        let plain = format!("-ERR {elsewhere} script: 0a1b, on @user_script:9.\r\n");
-        assert!(matches!(verdict(plain.as_bytes()), Verdict::Broken));
-        let other = "-WRONGTYPE Operation against a key holding the wrong kind of value";
-        assert!(matches!(wrapped(other), Verdict::Answer));
-        let full = "-OOM command not allowed when used memory > 'maxmemory'.";
-        assert!(matches!(wrapped(full), Verdict::Answer));
-    }
-}
+mod tests;
