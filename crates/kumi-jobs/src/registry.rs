@@ -148,8 +148,10 @@ where
 
     fn execute(&self, payload: Bytes, context: Context<S>) -> Execution {
         let (run, trace) = (self.run.clone(), context.claim().trace.clone());
+        let blocked = context.stopping().block_thread();
         // Task-locals do not follow to the other thread.
         let work = move || {
+            let _blocked = blocked;
             TRACE.sync_scope(trace, || {
                 encode::<T>(&run(decode::<T>(&payload)?, context)?)
             })

@@ -20,6 +20,7 @@ use crate::jobs::Jobs;
 use crate::queue::Queue;
 use crate::registry::{Async, Blocking, DuplicateType, Registry, TaskHandler};
 use crate::task::{Task, TaskError};
+use control::Controlled;
 use std::collections::HashMap;
 use std::future::Future;
 use std::marker::PhantomData;
@@ -79,7 +80,7 @@ pub struct Worker<S> {
     state: Arc<S>,
     registry: Registry<S>,
     settings: WorkerSettings,
-    control: Option<WorkerControl>,
+    control: Option<(WorkerControl, Controlled)>,
     problem: Option<WorkerError>,
 }
 
@@ -203,17 +204,18 @@ impl<S: Send + Sync + 'static> Worker<S> {
     }
 
     /// What steers this worker while it runs: drains it, or moves it to another life. With a control, a worker whose life
-    /// was declared gone does not end, but waits to be given another one.
+    /// was declared gone does not end, but waits to be given another one, as long as there is a clone of the control.
     pub fn control(&mut self) -> WorkerControl {
-        self.control.get_or_insert_with(WorkerControl::new).clone()
+        let (control, _) = self.control.get_or_insert_with(WorkerControl::new);
+        control.clone()
     }
 
     /// Works until `stop` resolves; then claims no more, lets running tasks finish, and gives back what does not finish
     /// in time. Dropping the future cancels running tasks and gives them back in a task of its own.
     ///
     /// # Errors
-    /// If the worker was misconfigured, or declared gone by [`Queue::release_owner`] and has no control, or if the queue was moved to a format
-    /// that this program does not have. In the last case the worker first lets running tasks finish, if the queue still
+    /// If the worker was misconfigured, or declared gone by [`Queue::release_owner`] and has no control any more, or if the
+    /// queue was moved to a format that this program does not have. In the last case the worker first lets running tasks finish, if the queue still
     /// takes reports.
     pub async fn run_until(self, stop: impl Future) -> Result<(), WorkerError> {
         if let Some(problem) = self.problem {
@@ -236,14 +238,15 @@ impl<S: Send + Sync + 'static> Worker<S> {
             let scheduler = tokio::spawn(crate::cron::run(self.queue.clone()));
             Scheduler(scheduler.abort_handle())
         });
-        let orders = self.control.map(|control| control.subscribe());
+        // The worker's own clone of the control is dropped here.
+        let controlled = self.control.map(|(_, controlled)| controlled);
         run::Run::new(
             self.queue,
             self.state,
             self.registry,
             self.settings,
             types,
-            orders,
+            controlled,
         )
         .until(stop)
         .await

@@ -34,7 +34,7 @@ pub(crate) use ahead::Pace;
 use calls::Calls;
 use hold::Hold;
 use listening::Listening;
-pub(crate) use lives::{LifeId, Lives, Step};
+pub(crate) use lives::{Last, LifeId, Lives, Step};
 use reports::Reports;
 use slots::Slots;
 use std::collections::{HashMap, VecDeque};
@@ -59,6 +59,8 @@ enum Phase {
     Grace(Moment),
     /// The grace is over.
     Over,
+    /// The queue takes no more calls of this life.
+    Refused,
 }
 
 /// Whether there may be something to claim.
@@ -141,7 +143,7 @@ impl WorkerCore {
         }
         self.listening.note_time(now);
         // The driver sends the last reports itself.
-        if matches!(self.phase, Phase::Over) {
+        if matches!(self.phase, Phase::Over | Phase::Refused) {
             return Action::End;
         }
         if let Some(call) = self.next_call(now, random) {
@@ -259,8 +261,8 @@ impl WorkerCore {
         now: Moment,
         signals: Result<&[Signal], CallError>,
     ) -> Verdict {
-        self.listening.end_wait(now);
-        self.passes_on |= !self.may_claim();
+        let may_have_taken_a_mark = self.listening.end_wait(now);
+        self.passes_on |= may_have_taken_a_mark && !self.may_claim();
         match signals {
             Ok(signals) => {
                 self.take_signals(signals);
@@ -341,6 +343,11 @@ impl WorkerCore {
     /// Whether the worker ends: it claims no more, whatever comes.
     pub(crate) fn is_ending(&self) -> bool {
         !matches!(self.phase, Phase::Working | Phase::Drained)
+    }
+
+    /// Whether the queue takes no more calls of this life: it holds nothing, and has nothing to report.
+    pub(super) fn is_refused(&self) -> bool {
+        self.phase == Phase::Refused
     }
 
     fn may_claim(&self) -> bool {
@@ -505,7 +512,7 @@ impl WorkerCore {
     fn is_over(&self) -> bool {
         match self.phase {
             Phase::Working | Phase::Drained => false,
-            Phase::Over => true,
+            Phase::Over | Phase::Refused => true,
             Phase::Retiring if self.passes_on || self.listening.is_waiting() => false,
             Phase::Grace(_) if self.slots.is_idle() => true,
             Phase::Grace(_) | Phase::Draining(_) | Phase::Retiring => {
@@ -523,7 +530,9 @@ impl WorkerCore {
         let lease_end = lease_end.filter(|_| holds_some);
         let give_up = match self.phase {
             Phase::Draining(until) | Phase::Grace(until) => Some(until),
-            Phase::Working | Phase::Drained | Phase::Retiring | Phase::Over => None,
+            Phase::Working | Phase::Drained | Phase::Retiring | Phase::Over | Phase::Refused => {
+                None
+            }
         };
         let moments = [renewal, pause, lease_end, self.slots.overdue_at(), give_up];
         moments.into_iter().flatten().min()
@@ -557,7 +566,7 @@ impl WorkerCore {
                 Verdict::Ending
             }
             CallError::Format | CallError::Released => {
-                self.phase = Phase::Over;
+                self.phase = Phase::Refused;
                 self.slots.clear();
                 self.reports.take_all();
                 self.stops.clear();

@@ -22,6 +22,7 @@ use tokio::sync::watch;
 #[derive(Debug, Clone)]
 pub struct WorkerControl {
     orders: Arc<watch::Sender<Orders>>,
+    released: watch::Receiver<Option<ReleasedLife>>,
 }
 
 /// What is wanted of a worker now.
@@ -29,25 +30,58 @@ pub struct WorkerControl {
 pub(super) struct Orders {
     /// The owner of its newest life, unless that is its first.
     pub(super) owner: Option<Owner>,
+    /// How often another life was wanted.
+    pub(super) renewals: u64,
     pub(super) is_drained: bool,
 }
 
+/// The newest life of a worker was released.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ReleasedLife {
+    pub(super) owner: Owner,
+    /// The renewals that the worker had carried out.
+    pub(super) renewals: u64,
+}
+
+/// The worker's side of a control.
+pub(super) struct Controlled {
+    pub(super) orders: watch::Receiver<Orders>,
+    pub(super) released: watch::Sender<Option<ReleasedLife>>,
+}
+
 impl WorkerControl {
-    pub(super) fn new() -> Self {
-        Self {
-            orders: Arc::new(watch::Sender::new(Orders::default())),
-        }
+    pub(super) fn new() -> (Self, Controlled) {
+        let (orders_sender, orders) = watch::channel(Orders::default());
+        let (released, released_receiver) = watch::channel(None);
+        let control = Self {
+            orders: Arc::new(orders_sender),
+            released: released_receiver,
+        };
+        (control, Controlled { orders, released })
     }
 
-    pub(super) fn subscribe(&self) -> watch::Receiver<Orders> {
-        self.orders.subscribe()
+    /// Waits until the newest life of the worker is declared gone, and answers its owner: the worker claims nothing until it
+    /// is given another life. None if the worker ends before.
+    pub async fn released(&self) -> Option<Owner> {
+        let mut released = self.released.clone();
+        // A life that was released before the last renewal is not the newest one.
+        let is_newest = |released: &Option<ReleasedLife>| {
+            let renewals = self.orders.borrow().renewals;
+            let mut released = released.iter();
+            released.any(|released| released.renewals == renewals)
+        };
+        let released = released.wait_for(is_newest).await.ok()?;
+        released.as_ref().map(|released| released.owner.clone())
     }
 
     /// Moves the worker to another life, that of this owner: its present owner claims no more, but renews and reports until
     /// its handlers have ended; the new one claims, and shares the worker's concurrency with them. Nothing changes if the
-    /// worker has this owner.
+    /// worker has this owner, in its newest life or one that has not ended.
     pub fn renew_life(&self, owner: Owner) {
-        self.orders.send_modify(|orders| orders.owner = Some(owner));
+        self.orders.send_modify(|orders| {
+            orders.owner = Some(owner);
+            orders.renewals += 1;
+        });
     }
 
     /// Stops claims. What runs goes on, and is renewed and reported.

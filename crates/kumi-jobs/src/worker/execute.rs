@@ -15,7 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 use tracing::{Instrument, Span};
 
@@ -139,10 +139,12 @@ impl Running {
         self.stop.stopping().stop(reason);
     }
 
-    /// Drops the handler's future. No report arrives.
-    pub(super) fn abort(&self) {
+    /// Drops the handler's future. No report arrives. Answers what ends when the thread that the handler blocks is done with
+    /// it; none if it blocks none.
+    pub(super) fn abort(&self) -> Option<oneshot::Receiver<()>> {
         self.stop(Stop::Shutdown);
         self.abort.abort();
+        self.stop.stopping().take_thread()
     }
 }
 

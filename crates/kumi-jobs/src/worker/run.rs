@@ -3,11 +3,11 @@
 //! It holds the futures: the call to the queue in flight, the wait for signals beside it, and the handlers. Everything that is
 //! decided is decided in the core.
 
-use super::control::Orders;
+use super::control::{Controlled, ReleasedLife};
 use super::execute::{self, Beginning, Running};
 use super::{WorkerError, WorkerSettings};
 use crate::core::worker::{
-    Action, Call, CallError, LifeId, Lives, Moment, Note, Reply, Rules, Step, Verdict,
+    Action, Call, CallError, Last, LifeId, Lives, Moment, Note, Reply, Rules, Step, Verdict,
 };
 use crate::core::{Claim, Finish, Outcome, Owner, TURN_LIMIT, TaskId, Token};
 use crate::error::QueueError;
@@ -21,8 +21,9 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, sleep_until};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 /// Handlers are polled by the worker itself for this long after a turn; what is left gets tasks of its own.
 const INLINE: Duration = Duration::from_millis(1);
@@ -46,11 +47,15 @@ pub(super) struct Run<S> {
     settings: WorkerSettings,
     /// A task may run twice, if its first run was given to another life of this worker.
     running: HashMap<(TaskId, Token), Running>,
+    /// Runs of lives that were released which still block a thread; each ends with its type.
+    abandoned: JoinSet<Arc<str>>,
     /// One of each life at most.
     calls: Vec<(LifeId, InFlight)>,
     waits: Vec<(LifeId, Wait)>,
-    /// What a [`WorkerControl`](super::WorkerControl) wants, if there is one.
-    orders: Option<watch::Receiver<Orders>>,
+    /// What a [`WorkerControl`](super::WorkerControl) wants and is told, as long as there is one.
+    controlled: Option<Controlled>,
+    /// The renewals that were carried out.
+    renewals: u64,
     reports_sender: mpsc::UnboundedSender<Finish>,
     reports_receiver: mpsc::UnboundedReceiver<Finish>,
     /// Why this worker stops, if it is not told to: the queue has another format.
@@ -79,7 +84,7 @@ impl<S: Send + Sync + 'static> Run<S> {
         registry: Registry<S>,
         settings: WorkerSettings,
         types: Vec<Arc<str>>,
-        orders: Option<watch::Receiver<Orders>>,
+        controlled: Option<Controlled>,
     ) -> Self {
         let (reports_sender, reports_receiver) = mpsc::unbounded_channel();
         let registered = types.iter();
@@ -102,9 +107,11 @@ impl<S: Send + Sync + 'static> Run<S> {
             registry,
             settings,
             running: HashMap::new(),
+            abandoned: JoinSet::new(),
             calls: Vec::new(),
             waits: Vec::new(),
-            orders,
+            controlled,
+            renewals: 0,
             reports_sender,
             reports_receiver,
             foreign: None,
@@ -117,12 +124,20 @@ impl<S: Send + Sync + 'static> Run<S> {
         let mut batch = Vec::new();
         self.take_orders();
         while let Next::Sleep(until) = self.act() {
+            if let (None, true, Some(owner)) =
+                (&self.controlled, self.core.has_none(), self.core.released())
+            {
+                return Err(QueueError::OwnerReleased(owner.clone()).into());
+            }
             let wake_at = until.map(|until| self.started + until.since_start());
             tokio::select! {
                 // A queue that replies at once has a reply at every turn of this loop: what else there is goes first.
                 biased;
                 _ = &mut stop, if !self.core.is_ending() => self.core.handle_stop(self.now()),
-                () = changed(&mut self.orders), if !self.core.is_ending() => self.take_orders(),
+                has_control = changed(&mut self.controlled), if !self.core.is_ending() => match has_control {
+                    true => self.take_orders(),
+                    false => self.controlled = None,
+                },
                 (life, signals) = first_of(&mut self.waits) => self.take_wait(life, signals),
                 (life, reply) = first_of(&mut self.calls) => {
                     if self.take_reply(life, reply)? {
@@ -136,6 +151,9 @@ impl<S: Send + Sync + 'static> Run<S> {
                     for report in batch.drain(..) {
                         self.take_report(report);
                     }
+                }
+                Some(Ok(task_type)) = self.abandoned.join_next(), if !self.abandoned.is_empty() => {
+                    self.core.handle_returned(&task_type);
                 }
                 () = sleep_until(wake_at.unwrap_or(self.started)), if wake_at.is_some() => {
                     self.core.handle_timeout(self.now());
@@ -193,6 +211,7 @@ impl<S: Send + Sync + 'static> Run<S> {
             }
         };
         self.tell();
+        self.tell_control();
         next
     }
 
@@ -215,14 +234,31 @@ impl<S: Send + Sync + 'static> Run<S> {
 
     /// Does what a control wants.
     fn take_orders(&mut self) {
-        let Some(orders) = &mut self.orders else {
+        let Some(controlled) = &mut self.controlled else {
             return;
         };
-        let orders = orders.borrow_and_update().clone();
+        let orders = controlled.orders.borrow_and_update().clone();
         if let Some(owner) = orders.owner {
             self.core.renew_life(owner);
         }
+        self.renewals = orders.renewals;
         self.core.set_drained(orders.is_drained);
+    }
+
+    /// Tells a control whether the newest life was released.
+    fn tell_control(&self) {
+        let Some(controlled) = &self.controlled else {
+            return;
+        };
+        let released = self.core.released().map(|owner| ReleasedLife {
+            owner: owner.clone(),
+            renewals: self.renewals,
+        });
+        controlled.released.send_if_modified(|told| {
+            let is_new = *told != released;
+            *told = released;
+            is_new
+        });
     }
 
     fn call(&self, life: LifeId, call: Call) -> InFlight {
@@ -319,7 +355,7 @@ impl<S: Send + Sync + 'static> Run<S> {
             // The worker goes on with another life, which it has or will be given.
             Verdict::Over
                 if matches!(error, QueueError::OwnerReleased(_))
-                    && (!self.core.is_newest(life) || self.orders.is_some()) =>
+                    && (!self.core.is_last(life) || self.controlled.is_some()) =>
             {
                 tracing::warn!(%owner, "this life of the worker was declared gone; what it runs is aborted");
                 self.abort_life(&owner);
@@ -355,48 +391,46 @@ impl<S: Send + Sync + 'static> Run<S> {
     /// Sends what is left to report, and passes on a wake-up that this worker may have taken.
     async fn last_reports(&mut self) {
         self.abort_all();
-        let (queue, last) = (self.queue.clone(), self.core.take_last());
-        let mut calls = std::mem::take(&mut self.calls);
-        let work = async move {
-            for last in last {
-                let mut reports = unstarted(call_of(&mut calls, last.life)).await;
-                reports.extend(last.reports);
-                loop {
-                    let rest = reports.split_off(reports.len().min(TURN_LIMIT));
-                    queue.turn(reports, last.ask.clone()).await?;
-                    if rest.is_empty() {
-                        break;
-                    }
-                    reports = rest;
+        let until = Instant::now() + LAST_REPORTS;
+        for last in self.core.take_last() {
+            let owner = last.ask.owner.clone();
+            let call = call_of(&mut self.calls, last.life);
+            let sent = send_last(&*self.queue, last, call);
+            match timeout_at(until, sent).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => {
+                    tracing::warn!(%owner, error = &error as &dyn std::error::Error, "the last reports failed; the lease will end");
                 }
-            }
-            Ok::<(), QueueError>(())
-        };
-        match tokio::time::timeout(LAST_REPORTS, work).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => {
-                tracing::warn!(owner = %self.settings.owner, error = &error as &dyn std::error::Error, "the last reports failed; the lease will end");
-            }
-            Err(_) => {
-                tracing::warn!(owner = %self.settings.owner, "the last reports took too long; the lease will end");
+                Err(_) => {
+                    tracing::warn!(%owner, "the last reports took too long; the lease will end");
+                }
             }
         }
     }
 }
 
 impl<S> Run<S> {
-    /// Drops the runs of a life.
+    /// Drops the runs of a life. Those that block a thread have their slots until that is done with them.
     fn abort_life(&mut self, owner: &Owner) {
         let runs = self
             .running
             .extract_if(|_, running| running.owner == *owner);
-        runs.for_each(|(_, running)| running.abort());
+        for (_, running) in runs {
+            if let Some(thread) = running.abort() {
+                self.core.abandon(running.task_type.clone());
+                self.abandoned.spawn(async move {
+                    // Nothing is sent: the sender is dropped.
+                    let _ = thread.await;
+                    running.task_type
+                });
+            }
+        }
     }
 
     /// Drops all runs.
     fn abort_all(&mut self) {
         for (_, running) in self.running.drain() {
-            running.abort();
+            drop(running.abort());
         }
     }
 }
@@ -405,25 +439,42 @@ impl<S> Drop for Run<S> {
     /// A worker that was dropped gives back what it holds, if there is still a runtime to do it on.
     fn drop(&mut self) {
         self.abort_all();
-        let last = self.core.give_back_all(&mut random::u64);
-        let mut calls = std::mem::take(&mut self.calls);
-        let is_done = last.iter().all(|last| last.reports.is_empty()) && calls.is_empty();
-        if let (false, Ok(runtime)) = (is_done, Handle::try_current()) {
+        let mut last = Vec::new();
+        for of_life in self.core.give_back_all(&mut random::u64) {
+            let call = call_of(&mut self.calls, of_life.life);
+            if call.is_some() || !of_life.reports.is_empty() {
+                last.push((of_life, call));
+            }
+        }
+        if let (false, Ok(runtime)) = (last.is_empty(), Handle::try_current()) {
             let queue = self.queue.clone();
             runtime.spawn(async move {
-                for last in last {
-                    let mut reports = unstarted(call_of(&mut calls, last.life)).await;
-                    reports.extend(last.reports);
-                    while !reports.is_empty() {
-                        let rest = reports.split_off(reports.len().min(TURN_LIMIT));
-                        if queue.finish(reports).await.is_err() {
-                            return;
-                        }
-                        reports = rest;
+                for (last, call) in last {
+                    let owner = last.ask.owner.clone();
+                    if let Err(error) = send_last(&*queue, last, call).await {
+                        tracing::warn!(%owner, error = &error as &dyn std::error::Error, "the last reports failed; the lease will end");
                     }
                 }
             });
         }
+    }
+}
+
+/// Sends the last reports of a life, and those on what its call in flight brings.
+async fn send_last(
+    queue: &dyn Queue,
+    last: Last,
+    call: Option<InFlight>,
+) -> Result<(), QueueError> {
+    let mut reports = unstarted(call).await;
+    reports.extend(last.reports);
+    loop {
+        let rest = reports.split_off(reports.len().min(TURN_LIMIT));
+        queue.turn(reports, last.ask.clone()).await?;
+        if rest.is_empty() {
+            return Ok(());
+        }
+        reports = rest;
     }
 }
 
@@ -475,15 +526,12 @@ fn call_of(calls: &mut Vec<(LifeId, InFlight)>, life: LifeId) -> Option<InFlight
     Some(calls.swap_remove(index).1)
 }
 
-/// Waits until a control wants something else; for ever if there is none.
-async fn changed(orders: &mut Option<watch::Receiver<Orders>>) {
-    if let Some(orders) = orders
-        && orders.changed().await.is_ok()
-    {
-        return;
+/// Waits until a control wants something else, or is gone: then it answers false. For ever if there is none.
+async fn changed(controlled: &mut Option<Controlled>) -> bool {
+    match controlled {
+        Some(controlled) => controlled.orders.changed().await.is_ok(),
+        None => std::future::pending().await,
     }
-    // There is no control, or none any more: the worker goes on.
-    std::future::pending().await
 }
 
 /// Reports on the claims that the call in flight brings to a worker that has ended.

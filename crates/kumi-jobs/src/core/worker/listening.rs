@@ -62,9 +62,15 @@ impl Listening {
         self.wait = Wait::Poked;
     }
 
-    pub(super) fn end_wait(&mut self, now: Moment) {
-        self.wait = Wait::None;
+    /// The wait in flight has ended. Answers whether it may have taken the mark of a type: it was for some, or was asked to
+    /// end and may have been.
+    pub(super) fn end_wait(&mut self, now: Moment) -> bool {
         self.listened = now;
+        match std::mem::take(&mut self.wait) {
+            Wait::None => false,
+            Wait::For(types) => !types.is_empty(),
+            Wait::Poked => true,
+        }
     }
 
     /// Whether signals are to be looked for: none were for long.

@@ -4,11 +4,15 @@
 //! an owner of its own; all share the slots and the limits of types. A worker whose newest life was released has none, and
 //! waits for another.
 
-use super::super::claim::{Ask, Claim, Finish, Signal};
+use super::super::claim::{Ask, Claim, Finish, Outcome, Signal, Turn};
 use super::super::owner::Owner;
 use super::{Action, Call, CallError, Moment, Note, Reply, Rules, Verdict, WorkerCore};
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
+
+/// Lives of a worker that have not ended, at most. One more begins when one of them has.
+pub(super) const LIVES_LIMIT: usize = 16;
 
 /// Names a life of a worker. A later one has the higher number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,9 +48,13 @@ pub(crate) struct Lives {
     /// For the next life; the owner is that of the newest one.
     rules: Rules,
     rotation: usize,
-    /// Those that have not ended, the earliest first.
+    /// Those that have not ended, the earliest first; at most `LIVES_LIMIT`.
     lives: Vec<(LifeId, WorkerCore)>,
+    /// The owner of the life that begins when another one has ended.
+    wanted: Option<Owner>,
     count: u32,
+    /// How many handlers of lives that were released still run, by type: they cannot be dropped, and have their slots.
+    abandoned: HashMap<Arc<str>, usize>,
     is_drained: bool,
     /// The worker ends.
     is_ending: bool,
@@ -63,7 +71,9 @@ impl Lives {
             rules,
             rotation,
             lives: Vec::new(),
+            wanted: None,
             count: 0,
+            abandoned: HashMap::new(),
             is_drained: false,
             is_ending: false,
             starting: LifeId(0),
@@ -82,9 +92,11 @@ impl Lives {
     }
 
     /// Begins another life: the present one claims no more, and ends when its handlers have. Nothing changes if the owner is
-    /// that of the newest life, or the worker ends.
+    /// that of the newest life or of another one that has not ended, or the worker ends. Where there are `LIVES_LIMIT` lives,
+    /// none claims until one has ended and this one begins.
     pub(crate) fn renew_life(&mut self, owner: Owner) {
-        if self.is_ending || owner == self.rules.owner {
+        let is_known = self.lives.iter().any(|(_, core)| *core.owner() == owner);
+        if self.is_ending || is_known || owner == self.rules.owner {
             return;
         }
         if let Some((_, newest)) = self.lives.last() {
@@ -93,8 +105,17 @@ impl Lives {
         for (_, core) in &mut self.lives {
             core.retire();
         }
-        self.rules.owner = owner;
-        self.begin();
+        self.wanted = Some(owner);
+        self.begin_wanted();
+    }
+
+    fn begin_wanted(&mut self) {
+        if self.lives.len() < LIVES_LIMIT
+            && let Some(owner) = self.wanted.take()
+        {
+            self.rules.owner = owner;
+            self.begin();
+        }
     }
 
     /// Stops claims of this and all later lives, or resumes them.
@@ -111,9 +132,22 @@ impl Lives {
         found.map_or(&self.rules.owner, |(_, core)| core.owner())
     }
 
-    /// Whether a life is the newest one that the worker was given.
-    pub(crate) fn is_newest(&self, life: LifeId) -> bool {
-        life.0 + 1 == self.count
+    /// Whether the worker has no life but perhaps this one.
+    pub(crate) fn is_last(&self, life: LifeId) -> bool {
+        self.wanted.is_none() && self.lives.iter().all(|(id, _)| *id == life)
+    }
+
+    /// The owner of the newest life, if that was released and no other one is to begin.
+    pub(crate) fn released(&self) -> Option<&Owner> {
+        let newest = self.lives.last();
+        let has_newest = newest.is_some_and(|(life, _)| life.0 + 1 == self.count);
+        let is_released = !has_newest && self.wanted.is_none() && !self.is_ending;
+        is_released.then_some(&self.rules.owner)
+    }
+
+    /// Whether all lives have ended.
+    pub(crate) fn has_none(&self) -> bool {
+        self.lives.is_empty()
     }
 
     pub(crate) fn poll(&mut self, now: Moment, random: &mut dyn FnMut() -> u64) -> Step {
@@ -151,9 +185,22 @@ impl Lives {
     fn end(&mut self, index: usize, random: &mut dyn FnMut() -> u64) {
         let (life, mut core) = self.lives.remove(index);
         self.take_notes_of(&mut core);
-        if self.is_ending {
+        if self.is_ending && !core.is_refused() {
             let (reports, ask) = (core.give_back_all(), core.last_ask(random()));
             self.last.push(Last { life, reports, ask });
+        }
+        self.begin_wanted();
+    }
+
+    /// A handler of a life that was released goes on, and keeps its slot.
+    pub(crate) fn abandon(&mut self, task_type: Arc<str>) {
+        *self.abandoned.entry(task_type).or_default() += 1;
+    }
+
+    /// A handler that was abandoned has ended.
+    pub(crate) fn handle_returned(&mut self, task_type: &str) {
+        if let Some(count) = self.abandoned.get_mut(task_type) {
+            *count = count.saturating_sub(1);
         }
     }
 
@@ -162,7 +209,7 @@ impl Lives {
         let Some((newest, earlier)) = self.lives.split_last_mut() else {
             return;
         };
-        let mut taken_of: HashMap<Arc<str>, usize> = HashMap::new();
+        let mut taken_of = self.abandoned.clone();
         for (_, core) in earlier {
             for (task_type, count) in core.running_of() {
                 *taken_of.entry(task_type.clone()).or_default() += count;
@@ -210,6 +257,7 @@ impl Lives {
     /// The worker is to stop: no life claims any more.
     pub(crate) fn handle_stop(&mut self, now: Moment) {
         self.is_ending = true;
+        self.wanted = None;
         for (_, core) in &mut self.lives {
             core.handle_stop(now);
         }
@@ -244,6 +292,7 @@ impl Lives {
     /// The reply to the call of a life. `Verdict::Over` is for that life alone, unless the queue has another format.
     pub(crate) fn handle_reply(&mut self, life: LifeId, now: Moment, reply: Reply) -> Verdict {
         let Some(core) = self.core(life) else {
+            self.give_back_late(life, reply);
             return Verdict::GoOn;
         };
         let verdict = core.handle_reply(now, reply);
@@ -251,6 +300,24 @@ impl Lives {
             self.handle_stop(now);
         }
         verdict
+    }
+
+    /// Adds the claims that a call brought to a life after its end to its last reports.
+    fn give_back_late(&mut self, life: LifeId, reply: Reply) {
+        let (Reply::Turn(Ok(Turn { claims, .. })) | Reply::Recover(Ok(claims))) = reply else {
+            return;
+        };
+        let Some(last) = self.last.iter_mut().find(|last| last.life == life) else {
+            return;
+        };
+        let is_reported = |claim: &Claim| {
+            let mut reports = last.reports.iter();
+            reports.any(|report| (report.id, report.token) == (claim.id, claim.token))
+        };
+        let claims = claims.iter().rev().filter(|claim| !is_reported(claim));
+        let reports = claims.map(|claim| Finish::new(claim, Outcome::GivenBack));
+        let reports: Vec<Finish> = reports.collect();
+        last.reports.splice(0..0, reports);
     }
 
     /// Takes what is to be logged, with the owner that it is about.
@@ -274,14 +341,18 @@ impl Lives {
         self.is_ending
     }
 
-    /// Takes the last reports of lives that have ended.
+    /// Takes the last reports of lives that have ended, the newest life first: what an earlier one gives back comes to stand
+    /// before it in its line.
     pub(crate) fn take_last(&mut self) -> Vec<Last> {
-        std::mem::take(&mut self.last)
+        let mut last = std::mem::take(&mut self.last);
+        last.sort_unstable_by_key(|last| Reverse(last.life));
+        last
     }
 
     /// As `take_last`, of all lives: the worker is over at once.
     pub(crate) fn give_back_all(&mut self, random: &mut dyn FnMut() -> u64) -> Vec<Last> {
         self.is_ending = true;
+        self.wanted = None;
         while !self.lives.is_empty() {
             self.end(0, random);
         }

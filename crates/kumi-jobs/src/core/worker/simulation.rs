@@ -12,7 +12,7 @@ use super::super::id::{TaskId, Timestamp, Token};
 use super::super::machine::Machine;
 use super::super::owner::Owner;
 use super::super::record::{NewTask, TaskEnvelope, TaskState};
-use super::super::reply::Gone;
+use super::super::reply::{Gone, Released};
 use super::super::settings::Settings;
 use super::{Action, Call, CallError, LifeId, Lives, Moment, Reply, Rules, Step, Stop, Verdict};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -57,6 +57,8 @@ struct World {
     is_silent: bool,
     tasks: Vec<TaskId>,
     last_fault: u64,
+    /// Earlier lives of workers that held tasks and were released.
+    released_earlier: usize,
 }
 
 struct Worker {
@@ -118,6 +120,7 @@ impl World {
             is_silent: false,
             tasks: Vec::new(),
             last_fault: 0,
+            released_earlier: 0,
         };
         for index in 0..3 {
             let worker = world.worker(index);
@@ -213,7 +216,14 @@ impl World {
         }
         if self.chance(800) {
             let index = self.random.usize(0..self.workers.len());
+            let earlier = Gone::Life(self.workers[index].owner.clone());
             self.renew_life(index);
+            if self.random.u8(0..4) == 0 {
+                let at = self.at();
+                let released = self.machine.release_owner(at, &earlier, Duration::ZERO);
+                self.released_earlier += usize::from(released != Released::Tasks(0));
+                self.fault_until(self.now);
+            }
         }
         if self.chance(800) {
             let index = self.random.usize(0..self.workers.len());
@@ -729,8 +739,12 @@ fn owner(index: u64, begins_at: u64) -> Owner {
 
 #[test]
 fn workers_and_tasks_end_whatever_fails() {
+    let mut released_earlier = 0;
     for seed in 0..SEEDS {
         println!("seed {seed}");
-        World::new(seed).run();
+        let mut world = World::new(seed);
+        world.run();
+        released_earlier += world.released_earlier;
     }
+    assert!(released_earlier > 0, "no earlier life was released");
 }

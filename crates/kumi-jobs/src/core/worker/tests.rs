@@ -1,9 +1,10 @@
 //! Single situations of the worker's core. `simulation.rs` has whole histories.
 
-use super::super::claim::{Claim, Finish, Finished, Lease, Outcome, Turn};
+use super::super::claim::{Claim, Finish, Finished, Lease, Outcome, Signal, Turn};
 use super::super::id::{TaskId, Timestamp, Token};
 use super::super::owner::Owner;
 use super::super::record::{TaskEnvelope, TaskState};
+use super::lives::LIVES_LIMIT;
 use super::{
     Action, Call, CallError, LifeId, Lives, Moment, Reply, Rules, Step, Stop, Verdict, WorkerCore,
 };
@@ -293,4 +294,147 @@ fn a_new_life_has_the_slots_that_the_old_one_leaves() {
     let (_, ended) = act_all(&mut lives, at(1));
     assert_eq!(ended, [first]);
     assert!(!lives.is_ending(), "the worker goes on");
+}
+
+fn another_owner(life: usize) -> Owner {
+    format!("w~{life:016x}").parse().expect("an owner")
+}
+
+/// A worker whose first life runs a claim and whose second one has an ask in flight.
+fn two_lives() -> (Lives, [LifeId; 2], Claim) {
+    let mut lives = Lives::new(rules(), 0);
+    let (calls, _) = act_all(&mut lives, at(0));
+    let (first, _) = calls[0];
+    let held = claim(1, "a");
+    lives.handle_reply(first, at(0), turn(vec![held.clone()], Vec::new(), 1));
+    act_all(&mut lives, at(0));
+    lives.renew_life(another_owner(2));
+    let (calls, _) = act_all(&mut lives, at(0));
+    let second = calls[1].0;
+    lives.handle_reply(first, at(0), turn(Vec::new(), Vec::new(), 1));
+    (lives, [first, second], held)
+}
+
+#[test]
+fn a_claim_that_comes_to_a_life_after_its_end_is_given_back() {
+    let (mut lives, [first, second], held) = two_lives();
+    lives.handle_stop(at(1));
+    act_all(&mut lives, at(1));
+    lives.handle_timeout(at(11));
+    let (_, ended) = act_all(&mut lives, at(11));
+    assert_eq!(ended, [second], "it holds nothing, and the other one does");
+    let mut late = claim(2, "a");
+    late.owner = another_owner(2);
+    let verdict = lives.handle_reply(second, at(12), turn(vec![late.clone()], Vec::new(), 1));
+    assert_eq!(verdict, Verdict::GoOn);
+    lives.handle_timeout(at(16));
+    let (_, ended) = act_all(&mut lives, at(16));
+    assert_eq!(ended, [first]);
+    // The newest life first, so that what the earlier one held comes to stand before.
+    let last = lives.take_last();
+    let [of_second, of_first] = &last[..] else {
+        panic!("{last:?}");
+    };
+    assert_eq!((of_second.life, of_first.life), (second, first));
+    let given_back = &Outcome::GivenBack;
+    assert_eq!(outcomes(&of_second.reports), [(late.id, given_back)]);
+    assert_eq!(outcomes(&of_first.reports), [(held.id, given_back)]);
+}
+
+#[test]
+fn a_life_that_was_released_has_no_last_reports() {
+    let (mut lives, [first, second], _) = two_lives();
+    lives.handle_stop(at(1));
+    act_all(&mut lives, at(1));
+    let verdict = lives.handle_reply(second, at(1), Reply::Turn(Err(CallError::Released)));
+    assert_eq!(verdict, Verdict::Over);
+    let (_, ended) = act_all(&mut lives, at(1));
+    assert_eq!(ended, [second]);
+    let last = lives.give_back_all(&mut || 1);
+    let of: Vec<LifeId> = last.iter().map(|last| last.life).collect();
+    assert_eq!(of, [first]);
+}
+
+#[test]
+fn a_worker_does_not_begin_a_life_that_it_has() {
+    let (mut lives, [_, second], _) = two_lives();
+    lives.renew_life(owner());
+    lives.handle_reply(second, at(1), turn(Vec::new(), Vec::new(), 0));
+    let (calls, _) = act_all(&mut lives, at(1));
+    let owners: Vec<&Owner> = calls.iter().map(|(life, _)| lives.owner(*life)).collect();
+    assert!(!owners.is_empty());
+    assert!(calls.iter().all(|(life, _)| *life <= second), "{calls:?}");
+    assert_eq!(lives.released(), None);
+}
+
+#[test]
+fn a_worker_has_so_many_lives_at_most_and_begins_another_when_one_has_ended() {
+    let mut lives = Lives::new(rules(), 0);
+    let (mut begun, mut newest) = (Vec::new(), owner());
+    for life in 2..LIVES_LIMIT + 10 {
+        // No life gets a reply, so that none ends.
+        let (calls, ended) = act_all(&mut lives, at(0));
+        assert_eq!(ended, []);
+        begun.extend(calls.into_iter().map(|(life, _)| life));
+        newest = another_owner(life);
+        lives.renew_life(newest.clone());
+    }
+    begun.sort_unstable();
+    begun.dedup();
+    assert_eq!(begun.len(), LIVES_LIMIT);
+    assert_eq!(lives.released(), None, "one is to begin");
+    let first = begun[0];
+    lives.handle_reply(first, at(1), turn(Vec::new(), Vec::new(), 0));
+    for now in 1..4 {
+        let (calls, ended) = act_all(&mut lives, at(now));
+        if ended == [first] {
+            let asks = calls.iter().map(|(life, _)| lives.owner(*life));
+            assert!(asks.clone().any(|owner| *owner == newest), "{calls:?}");
+            return;
+        }
+        lives.handle_reply(first, at(now), turn(Vec::new(), Vec::new(), 0));
+    }
+    panic!("the first life does not end");
+}
+
+#[test]
+fn a_drained_worker_does_not_send_a_turn_after_each_wait() {
+    let mut core = worker();
+    assert_eq!(act(&mut core, at(0)).calls.len(), 1);
+    core.handle_reply(at(0), turn(Vec::new(), Vec::new(), 0));
+    assert_eq!(act(&mut core, at(0)).calls, [], "it waits for its types");
+    core.set_drained(true);
+    assert_eq!(act(&mut core, at(0)).calls.len(), 1, "it passes on");
+    core.handle_reply(at(0), turn(Vec::new(), Vec::new(), 0));
+    assert_eq!(act(&mut core, at(0)).calls, []);
+    // The wait that was for types may have taken a mark.
+    core.handle_wait(at(1), Ok(&[Signal::Poke]));
+    assert_eq!(act(&mut core, at(1)).calls.len(), 1, "it passes on again");
+    core.handle_reply(at(1), turn(Vec::new(), Vec::new(), 0));
+    for now in 2..5 {
+        assert_eq!(act(&mut core, at(now)).calls, [], "{now}");
+        core.handle_wait(at(now), Ok(&[]));
+    }
+    assert_eq!(act(&mut core, at(5)).calls, []);
+}
+
+#[test]
+fn a_handler_that_was_abandoned_has_its_slot_until_it_returns() {
+    let mut lives = Lives::new(rules(), 0);
+    let (calls, _) = act_all(&mut lives, at(0));
+    let first = calls[0].0;
+    lives.handle_reply(first, at(0), turn(vec![claim(1, "a")], Vec::new(), 1));
+    let (calls, _) = act_all(&mut lives, at(1));
+    assert_eq!(asked_for(&calls), [(first, None)], "a call is in flight");
+    lives.handle_reply(first, at(1), Reply::Heartbeat(Err(CallError::Released)));
+    lives.abandon("a".into());
+    lives.renew_life(another_owner(2));
+    let (calls, ended) = act_all(&mut lives, at(1));
+    assert_eq!(ended, [first]);
+    let second = calls[0].0;
+    assert_eq!(asked_for(&calls), [(second, Some(1))]);
+    lives.handle_reply(second, at(1), turn(Vec::new(), Vec::new(), 0));
+    lives.handle_returned("a");
+    let (calls, _) = act_all(&mut lives, at(1));
+    assert_eq!(asked_for(&calls), [(second, Some(2))]);
 }
