@@ -8,6 +8,7 @@ table_of!(
     tasks_of_a_type_run_in_order,
     priorities_share_by_weight,
     a_type_without_room_blocks_no_other,
+    a_worker_that_asks_for_nothing_serves_no_type,
     types_take_turns,
     a_limit_bounds_all_workers,
     more_is_said_when_tasks_are_left,
@@ -70,6 +71,22 @@ async fn a_type_without_room_blocks_no_other(f: &Fixture<'_>) {
     let twice = f.queue.turn(Vec::new(), f.ask(&[("a", 1), ("a", 1)], 2));
     let error = twice.await.expect_err("a type is asked for once");
     assert!(matches!(error, QueueError::Invalid(_)), "{error}");
+}
+
+async fn a_worker_that_asks_for_nothing_serves_no_type(f: &Fixture<'_>) {
+    f.add(of_type("a")).await;
+    let served = async || {
+        let counts = f.queue.counts_by_state().await.expect("the queue answers");
+        counts.served.len()
+    };
+    f.turn(&[("a", 0)], 0).await;
+    assert_eq!(served().await, 0);
+    f.turn(&[("a", 0)], 1).await;
+    assert_eq!(
+        served().await,
+        1,
+        "it asks, and is at its limit for the type"
+    );
 }
 
 async fn types_take_turns(f: &Fixture<'_>) {

@@ -124,7 +124,7 @@ impl Counts {
     }
 }
 
-/// What a queue did since it exists, whatever it keeps of that. The numbers only grow.
+/// What a queue did since a version that counts it first wrote to it, whatever it keeps of that. The numbers only grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Totals {
@@ -148,9 +148,10 @@ pub struct Totals {
 pub struct Load {
     /// The queue's clock. Two loads give rates.
     pub now: Timestamp,
-    /// What the queue did so far.
+    /// What the queue did since a version that counts it first wrote there.
     pub totals: Totals,
-    /// Since when the task has been ready that has waited longest to be claimed, among the first of each line.
+    /// Since when the task has been ready that has waited longest to be claimed, among the first ten of each line. A queue
+    /// on a server looks at 400 lines and tasks together at most.
     pub ready_since: Option<Timestamp>,
 }
 

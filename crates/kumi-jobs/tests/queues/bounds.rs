@@ -1,10 +1,11 @@
 //! What one script does at most, by the server's count of the commands that scripts call.
 
 use crate::servers::{Kind, Server, on_both_servers};
+use crate::work::Site;
 use kumi_jobs::{
-    Ask, Claim, ENQUEUE_LIMIT, Filter, Finish, Gone, Jobs, Lease, NewTask, Order, Outcome, Owner,
-    Paging, Queue, RedisOptions, Released, Room, Serial, TURN_LIMIT, TaskEnvelope, TaskId,
-    TaskState,
+    Ask, Claim, ENQUEUE_LIMIT, Filter, Finish, Gone, Jobs, Lease, NewTask, NodeLife, Order,
+    Outcome, Owner, Paging, Queue, RedisOptions, Released, Room, Serial, TURN_LIMIT, TaskEnvelope,
+    TaskId, TaskState,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,6 +22,8 @@ on_both_servers![
     a_line_of_a_million_is_listed_to_its_end,
     a_gap_is_charged_to_none_of_many_workers,
     leases_are_extended_from_where_the_last_script_stopped,
+    a_release_of_a_node_reads_the_tasks_of_each_owner_once_and_wakes_others,
+    the_load_of_many_types_looks_at_a_part_of_them,
 ];
 
 /// Calls of a command so far, those of scripts included.
@@ -381,4 +384,45 @@ async fn leases_are_extended_from_where_the_last_script_stopped(kind: Kind) {
     }
     assert_eq!(ending_at(now + 90_000 + LEASE_MS), WORKERS);
     assert_eq!(server.cli(&["EXISTS", &key("grace")]), "0");
+}
+
+async fn a_release_of_a_node_reads_the_tasks_of_each_owner_once_and_wakes_others(kind: Kind) {
+    let site = Site::start(kind).await;
+    let (server, queue) = (&site.server, site.jobs.queue());
+    let (parts, each) = (30, 10);
+    let node: NodeLife = "@0000000000000001/n~0000000000000001"
+        .parse()
+        .expect("a life");
+    let tasks: Vec<NewTask> = (0..parts * each)
+        .map(|_| NewTask::new(TaskEnvelope::json("a", "{}")))
+        .collect();
+    enqueue(&**queue, &tasks).await;
+    for part in 0..parts {
+        let owner = node.owner(&format!("p{part}")).expect("an owner");
+        let claims = queue.dequeue_ready(ask(&owner, each)).await;
+        assert_eq!(claims.expect("claims").len(), each);
+    }
+    let before = calls(server, "hkeys");
+    let released = queue.release_owner(&Gone::Node(node), Duration::ZERO).await;
+    assert_eq!(released.expect("released"), Released::Tasks(parts * each));
+    let reads = calls(server, "hkeys") - before;
+    assert!(reads <= parts as u64 + 6, "{reads}");
+    // The waits of the node's workers may each take a marker.
+    let markers = server.cli(&["LLEN", &site.key("wake:a")]);
+    assert_eq!(markers, (parts + 1).to_string());
+}
+
+async fn the_load_of_many_types_looks_at_a_part_of_them(kind: Kind) {
+    let server = Server::start(kind);
+    let jobs = connected(&server).await;
+    let tasks: Vec<NewTask> = (0..300)
+        .map(|number| NewTask::new(TaskEnvelope::json(format!("t{number}"), "{}")))
+        .collect();
+    enqueue(&**jobs.queue(), &tasks).await;
+    let looks = || calls(&server, "lrange") + calls(&server, "hmget");
+    let before = looks();
+    let load = jobs.queue().load().await.expect("a load");
+    assert!(load.ready_since.is_some());
+    let looks = looks() - before;
+    assert!((300..=400).contains(&looks), "{looks}");
 }

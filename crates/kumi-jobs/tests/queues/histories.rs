@@ -61,7 +61,6 @@ impl Pair {
             }
             false => None,
         };
-        let owners = (0..4).map(|n| format!("w{n}~{n:016x}").parse().expect("an owner"));
         Self {
             rng: fastrand::Rng::with_seed(seed),
             redis,
@@ -70,8 +69,8 @@ impl Pair {
             model_time,
             claims: Vec::new(),
             ids: Vec::new(),
-            owners: owners.collect(),
-            lives: 4,
+            owners: (0..4).map(|index| owner_of(index, 1)).collect(),
+            lives: 1,
             events,
         }
     }
@@ -186,15 +185,19 @@ impl Pair {
             20 => {
                 let index = self.rng.usize(..4);
                 let owner = self.owners[index].clone();
-                let gone = match self.rng.u8(..3) {
-                    0 => Gone::Before(owner),
+                let gone = match (self.rng.u8(..3), owner.node()) {
+                    (0, _) => Gone::Before(owner),
+                    (1, Some(node)) => Gone::Node(node),
                     _ => Gone::Life(owner),
                 };
                 let silent = Duration::from_secs(self.rng.u64(..10));
                 if let Ok(Released::Tasks(_)) = both!(self, release_owner(&gone, silent)) {
                     self.lives += 1;
-                    let life = self.lives;
-                    self.owners[index] = format!("w{index}~{life:016x}").parse().expect("an owner");
+                    // Both workers of the node go on in another life.
+                    let indexes = if index < 2 { index..index + 1 } else { 2..4 };
+                    for index in indexes {
+                        self.owners[index] = owner_of(index, self.lives);
+                    }
                 }
             }
             21 => {
@@ -231,6 +234,7 @@ impl Pair {
     /// Compares everything that can be asked for.
     async fn compare(&mut self) {
         let counts = both!(self, counts_by_state()).expect("counts");
+        both!(self, load()).expect("a load");
         let (mut known, ids) = (0, self.ids.clone());
         for id in &ids {
             let record = both!(self, get_status(*id)).expect("a status");
@@ -249,6 +253,15 @@ impl Pair {
             }
         }
     }
+}
+
+/// A worker in this life: the first two by themselves, the others of one node.
+fn owner_of(index: usize, life: u64) -> Owner {
+    let owner = match index {
+        0 | 1 => format!("w{index}~{life:016x}"),
+        _ => format!("@0000000000000001/n~{life:016x}/w{index}"),
+    };
+    owner.parse().expect("an owner")
 }
 
 on_both_servers![a_server_does_what_the_state_machine_does];

@@ -35,7 +35,8 @@ impl Machine {
         let more_due = self.promote(now, &mut budget);
         budget += reserved;
         self.trim(now);
-        for room in &ask.types {
+        // A worker that asks for nothing, because it is drained or has no slot, does not serve its types.
+        for room in ask.types.iter().filter(|_| ask.max > 0) {
             match self.served.get_mut(&room.task_type) {
                 Some(asked_at) => *asked_at = now,
                 None => drop(self.served.insert(room.task_type.clone(), now)),

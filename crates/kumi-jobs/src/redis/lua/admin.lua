@@ -193,22 +193,26 @@ function operations.set_releases()
 end
 
 -- the clock, totals by name, and since when the task has been ready that has waited longest among the first LOOK of each
--- line, or -1; of LOOK_KINDS types at most
-local LOOK, LOOK_KINDS = '9', 256
+-- line, or -1; of LOOKS lines and tasks together at most, about 1 ms
+local LOOK, LOOKS = 10, 400
 function operations.load()
-  local since, kinds = -1, 0
+  local since, looks = -1, LOOKS
+  local function look(line)
+    looks = looks - 1
+    for _, id in ipairs(call('LRANGE', line, '0', text(math.min(LOOK, looks) - 1))) do
+      looks = looks - 1
+      local r = call('HMGET', RECORD .. id, 'y', 's', 'u', 'c')
+      local is_ready = r[1] and r[1] ~= '' and (not r[2] or r[2] == '' or r[2] == 'q')
+      local at = is_ready and (tonumber(r[3] or '') or tonumber(r[4] or ''))
+      if at and (since == -1 or at < since) then since = at end
+    end
+  end
   local flat = call('HGETALL', P .. 'counts')
   for n = 1, #flat, 2 do
     local kind = string.match(flat[n], '^q:(.*)$')
-    if kind and tonumber(flat[n + 1]) > 0 and kinds < LOOK_KINDS then
-      kinds = kinds + 1
+    if kind and tonumber(flat[n + 1]) > 0 then
       for level = 0, 3 do
-        for _, id in ipairs(call('LRANGE', P .. 'ready:' .. level .. ':' .. kind, '0', LOOK)) do
-          local r = call('HMGET', RECORD .. id, 'y', 's', 'u', 'c')
-          local is_ready = r[1] and r[1] ~= '' and (not r[2] or r[2] == '' or r[2] == 'q')
-          local at = is_ready and (tonumber(r[3] or '') or tonumber(r[4] or ''))
-          if at and (since == -1 or at < since) then since = at end
-        end
+        if looks > 1 then look(P .. 'ready:' .. DIGITS[level] .. ':' .. kind) end
       end
     end
   end

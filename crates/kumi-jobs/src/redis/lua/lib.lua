@@ -473,14 +473,16 @@ local function under_limit(kind)
   return running_of(kind) < tonumber(limit)
 end
 
--- Leaves a marker for each type that has something to claim, unless there is one.
+-- Leaves a marker for each type that has something to claim, unless there is one; or as many as `markers`, at most
+-- MARKERS_LIMIT.
+local MARKERS_LIMIT = 50
+local markers = 1
 local function flush_wakes()
   for kind, why in pairs(wakes) do
     local key = P .. 'wake:' .. kind
-    if why and call('LLEN', key) == 0 then
-      if why == 'due' or (not paused and is_ready(kind) and under_limit(kind)) then
-        call('RPUSH', key, '1')
-      end
+    local missing = why and markers - call('LLEN', key) or 0
+    if missing > 0 and (why == 'due' or (not paused and is_ready(kind) and under_limit(kind))) then
+      for _ = 1, missing do call('RPUSH', key, '1') end
     end
   end
 end

@@ -5,23 +5,22 @@
 if is_draining then return format_error() end
 begin()
 beat(false)
+-- Releases that are remembered, as in core/machine/released.rs.
 local RELEASED_LIMIT = 10000
 local mode, owner, lives = ARGV[2], ARGV[3], {}
 if mode == 'node' and call('GET', P .. 'releases') == 'off' then return { -2, 0, lost } end
 local name, life = name_and_life(owner)
+local function is_gone(other)
+  if mode == 'node' then return string.sub(other, 1, #owner) == owner end
+  local other_name, other_life = name_and_life(other)
+  return other_name == name and other_life < life
+end
 if mode == 'life' then
   lives[1] = owner
 else
   if not name then return redis.error_reply('ERR ' .. owner .. ' is not an owner (name~life)') end
   for _, other in ipairs(call('ZRANGE', P .. 'owners', 0, -1)) do
-    local other_name, other_life = name_and_life(other)
-    local is_gone
-    if mode == 'node' then
-      is_gone = string.sub(other, 1, #owner) == owner
-    else
-      is_gone = other_name == name and other_life < life
-    end
-    if is_gone then lives[#lives + 1] = other end
+    if is_gone(other) then lives[#lives + 1] = other end
   end
   table.sort(lives)
 end
@@ -49,8 +48,15 @@ else
   if not first or first < life then call('HSET', P .. 'before', name, life) end
   call('ZADD', P .. 'released', NOW, name .. '~')
 end
+-- A wait of each of these owners may still be there, and takes a marker that nobody reads.
+markers = math.min(#lives + 1, MARKERS_LIMIT)
 local count, more = 0, 0
 for _, life in ipairs(lives) do
+  -- The next call goes on with this life.
+  if count == TURN then
+    more = 1
+    break
+  end
   local ids = some_running(life)
   -- The last one first: each goes to the head of its line, and so they keep their order.
   for n = #ids, 1, -1 do

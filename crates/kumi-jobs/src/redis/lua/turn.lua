@@ -174,7 +174,8 @@ for n = 1, kinds do
   names[#names + 1] = NOW
   names[#names + 1] = kind.name
 end
-if kinds > 0 then call('ZADD', unpack(names)) end
+-- A worker that asks for nothing, because it is drained or has no slot, does not serve its types.
+if kinds > 0 and max > 0 then call('ZADD', unpack(names)) end
 
 -- From which lines to take: the claim counter walks over the priorities, and types take turns within one.
 local SLOTS = { 0, 1, 0, 2, 0, 1, 0, 3, 0, 1, 0, 2, 0, 1, 0 }
