@@ -1,8 +1,8 @@
 //! What a unit has served: how many requests, how many of them failed, and how long they took.
 //!
 //! Each process counts for itself, and adds what is new to keys of its unit at every heartbeat. So the store has the sum over
-//! all processes of a name, those that ended included, and readers need not know the processes. A key expires a week
-//! after the last request. What a lost connection takes with it is not counted again.
+//! all processes of a name, those that ended included, and readers need not know the processes. All keys of a unit expire a
+//! week after its last request. What a lost connection takes with it is not counted again.
 
 use std::time::Duration;
 
@@ -32,10 +32,10 @@ pub struct Served {
 }
 
 impl Served {
-    /// How many requests were served.
+    /// How many requests were served; `u64::MAX` if it would be more.
     #[must_use]
     pub fn requests(&self) -> u64 {
-        self.times.iter().sum()
+        self.times.iter().copied().fold(0, u64::saturating_add)
     }
 
     /// A time that this part of the requests did not exceed, as far as the bounds tell: the upper bound of the one that
@@ -52,10 +52,10 @@ impl Served {
     #[must_use]
     pub fn quantile(&self, part: f64) -> Option<Duration> {
         let wanted = (self.requests() as f64 * part).ceil().max(1.0) as u64;
-        let mut below = 0;
+        let mut below: u64 = 0;
         let bounds = SERVED_BOUNDS_MS.iter().zip(&self.times);
         for (bound_ms, count) in bounds {
-            below += count;
+            below = below.saturating_add(*count);
             if below >= wanted {
                 return Some(Duration::from_millis(*bound_ms));
             }
@@ -66,24 +66,30 @@ impl Served {
     pub(crate) fn count(&mut self, took: Duration, is_error: bool) {
         let fits = |bound_ms: &u64| took <= Duration::from_millis(*bound_ms);
         let bucket = SERVED_BOUNDS_MS.iter().position(fits);
-        self.times[bucket.unwrap_or(BUCKETS - 1)] += 1;
-        self.errors += u64::from(is_error);
+        let count = &mut self.times[bucket.unwrap_or(BUCKETS - 1)];
+        *count = count.saturating_add(1);
+        self.errors = self.errors.saturating_add(u64::from(is_error));
     }
 
-    /// Takes all numbers, as commands that add them to those of the unit.
+    /// Takes all numbers, as commands that add them to those of the unit. All keys expire later then, so that none is gone
+    /// while others are there.
     pub(crate) fn take(&mut self, unit: &str) -> Vec<Command> {
         let served = std::mem::take(self);
-        let mut commands = Vec::new();
-        for (key, by) in keys(unit).into_iter().zip(served.numbers()) {
-            if by > 0 {
-                let expire = Command::Expire {
-                    key: key.clone(),
-                    ttl_ms: TTL_MS,
-                };
-                commands.extend([Command::IncrementBy { key, by }, expire]);
-            }
+        if served == Self::default() {
+            return Vec::new();
         }
-        commands
+        let keys = keys(unit);
+        let added = keys.iter().zip(served.numbers());
+        let added = added.filter(|(_, by)| *by > 0);
+        let add = |(key, by): (&String, u64)| Command::IncrementBy {
+            key: key.clone(),
+            by,
+        };
+        let expire = |key: &String| Command::Expire {
+            key: key.clone(),
+            ttl_ms: TTL_MS,
+        };
+        added.map(add).chain(keys.iter().map(expire)).collect()
     }
 
     /// The commands that read the numbers of a unit, [`Self::COMMANDS`] of them.
@@ -149,20 +155,33 @@ mod tests {
     }
 
     #[test]
+    fn sums_of_numbers_that_others_wrote_do_not_overflow() {
+        let huge = Reply::Value(u64::MAX.to_string().into());
+        let mut served = Served::of(&vec![huge; Served::COMMANDS]);
+        served.count(Duration::ZERO, true);
+        assert_eq!((served.requests(), served.errors), (u64::MAX, u64::MAX));
+        assert_eq!(served.quantile(0.5), Some(Duration::from_millis(1)));
+    }
+
+    #[test]
     fn what_was_taken_is_added_once_and_read_back() {
         let mut served = Served::default();
         served.count(Duration::from_millis(7), false);
         served.count(Duration::from_secs(60), true);
         let counted = served;
         let commands = served.take("web");
-        let added: Vec<_> = commands.iter().step_by(2).cloned().collect();
+        let (added, expiring) = commands.split_at(3);
         let add = |id: &str| Command::IncrementBy {
             key: format!("MUF/web/KEEP/_served.{id}"),
             by: 1,
         };
         assert_eq!(added, [add("10"), add("more"), add("errors")]);
-        let expires = |command: &Command| matches!(command, Command::Expire { ttl_ms: TTL_MS, .. });
-        assert!(commands.iter().skip(1).step_by(2).all(expires));
+        // All keys, those that were not added to too: they would be gone before the others.
+        let expire = |key: String| Command::Expire {
+            key,
+            ttl_ms: TTL_MS,
+        };
+        assert_eq!(expiring, keys("web").map(expire));
         assert!(served.take("web").is_empty(), "it was taken");
 
         let reads: Vec<Command> = Served::read("web").collect();

@@ -166,8 +166,8 @@ pub(super) enum Recipient {
     Core(Token),
     /// A handle, for a command of its own.
     Handle(oneshot::Sender<Replies>),
-    /// None: whatever the replies are, they change nothing.
-    Nobody,
+    /// None, for what was served: only a refusal is of interest.
+    Served,
 }
 
 /// What one of the driver's tasks found out.

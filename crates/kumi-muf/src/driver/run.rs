@@ -6,10 +6,11 @@
 
 use std::future::poll_fn;
 use std::task::Poll;
+use std::time::Duration;
 
 use kumi_redis::Event;
 use tokio::sync::mpsc;
-use tokio::time::sleep_until;
+use tokio::time::{sleep_until, timeout};
 
 use super::messages::{Message, Recipient, Report, Withdrawal};
 use super::services::Ended;
@@ -19,6 +20,9 @@ use crate::traffic::TAP_GLOB;
 
 /// Things of one kind handled in one turn, before the others get theirs.
 const TURN_LIMIT: usize = 256;
+
+/// How long a unit whose last handle was dropped tries to write what it has served.
+const LAST_WRITE: Duration = Duration::from_secs(1);
 
 impl Driver {
     /// Runs until the unit is closed or its last handle is dropped.
@@ -78,9 +82,29 @@ impl Driver {
             }
             self.drain_ready(&mut messages, &mut back);
         }
+        // Of a unit whose last handle was dropped; one that is closed has nothing left.
+        if self.write_served() {
+            // Without a reply in time the numbers are lost, as with a lost connection.
+            let _ = timeout(LAST_WRITE, self.replied()).await;
+        }
         self.connections.close();
         if let Some(done) = self.closing.take() {
             let _ = done.send(());
+        }
+    }
+
+    /// Waits until the server has replied to everything.
+    async fn replied(&mut self) {
+        while !self.connections.is_quiet() {
+            poll_fn(|cx| {
+                self.connections.flush(cx);
+                Poll::Ready(())
+            })
+            .await;
+            if self.connections.has_more() || self.connections.wait().await {
+                self.take_in();
+            }
+            self.settle();
         }
     }
 
@@ -146,7 +170,14 @@ impl Driver {
             Event::Replied(Recipient::Handle(reply), replies) => {
                 let _ = reply.send(replies);
             }
-            Event::Replied(Recipient::Nobody, _) => {}
+            Event::Replied(Recipient::Served, replies) => {
+                if let Some(reason) = self.services.first_refusal(replies) {
+                    tracing::warn!(
+                        reason,
+                        "the server does not store what this unit has served"
+                    );
+                }
+            }
             Event::Subscribed { again } => {
                 self.stats.reconnects += u64::from(again);
                 self.missed();

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, timeout};
 
-use crate::core::{IdMap, Incoming, JobId, Outcome, Pattern, Served, ServiceId};
+use crate::core::{IdMap, Incoming, JobId, Outcome, Pattern, Replies, Reply, Served, ServiceId};
 use crate::handler::{AnyHandler, Request};
 
 /// A service as the driver knows it.
@@ -52,6 +52,8 @@ pub(super) struct Services {
     running: HashMap<Id, (JobId, Instant)>,
     /// What was served since it was last written.
     pub(super) served: Served,
+    /// That the server refused to write it has been logged.
+    refusal_logged: bool,
 }
 
 impl Services {
@@ -88,6 +90,16 @@ impl Services {
         self.running.insert(task.id(), (job, Instant::now()));
     }
 
+    /// Why the server refused to write what was served, the first time that it did.
+    pub(super) fn first_refusal(&mut self, replies: Replies) -> Option<String> {
+        let refused = replies.ok()?.into_iter().find_map(|reply| match reply {
+            Reply::Refused(reason) => Some(reason),
+            _ => None,
+        })?;
+        let is_first = !std::mem::replace(&mut self.refusal_logged, true);
+        is_first.then_some(refused)
+    }
+
     /// The job of a handler that ended, and its outcome, which may have `limit_bytes`.
     pub(super) fn ended(&mut self, ended: Ended, limit_bytes: usize) -> Option<(JobId, Outcome)> {
         let (id, outcome) = ended.unwrap_or_else(|error| {
@@ -108,5 +120,20 @@ impl Services {
         let is_error = matches!(outcome, Outcome::Bad(_));
         self.served.count(started.elapsed(), is_error);
         Some((job, outcome))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_to_write_what_was_served_is_shown_once() {
+        let mut services = Services::default();
+        let refused = || Reply::Refused("NOPERM no permission".to_owned());
+        assert_eq!(services.first_refusal(Ok(vec![Reply::Number(1)])), None);
+        let first = services.first_refusal(Ok(vec![Reply::Number(1), refused()]));
+        assert_eq!(first.as_deref(), Some("NOPERM no permission"));
+        assert_eq!(services.first_refusal(Ok(vec![refused()])), None);
     }
 }

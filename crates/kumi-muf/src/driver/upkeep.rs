@@ -105,7 +105,7 @@ impl Driver {
         let commands = self.services.served.take(self.unit.as_str());
         let is_sent = self.is_shown && !commands.is_empty();
         if is_sent {
-            self.connections.send(Recipient::Nobody, commands, false);
+            self.connections.send(Recipient::Served, commands, false);
         }
         is_sent
     }

@@ -477,6 +477,19 @@ async fn what_all_processes_of_a_name_served_is_summed() {
         // The one that slept took longer than 2 ms.
         assert!(served[0].times[2..].iter().sum::<u64>() >= 1);
         assert_eq!(served[1].requests(), 0);
+        // A unit that is dropped before its next heartbeat writes what it served.
+        let late = server.builder("late").heartbeat(Duration::from_secs(3_600));
+        let late = late.connect().await.expect("a unit");
+        late.serve("a.late", echo).await.expect("a service");
+        web.request("a.late", "x").await.expect("an answer");
+        drop(late);
+        let is_written = async {
+            while web.served(&["late"]).await.expect("a reply")[0].requests() == 0 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let is_written = tokio::time::timeout(Duration::from_secs(30), is_written).await;
+        is_written.expect("what it served is written");
         let week_ms: i64 = 7 * 24 * 3_600 * 1_000;
         let left_ms = server.cli(&["PTTL", "MUF/back/KEEP/_served.errors"]);
         let left_ms: i64 = left_ms.parse().expect("a number");
