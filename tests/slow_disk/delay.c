@@ -1,5 +1,6 @@
 /* A slow disk: loaded before libc (LD_PRELOAD), it has every sync of a file or directory take SLOW_DISK_MS more, and every
-   sync of a directory SLOW_DIRECTORY_MS besides. */
+   sync of a directory SLOW_DIRECTORY_MS besides. The file SLOW_DIRECTORY_MARK is made when the sync of a directory begins. */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -14,10 +15,19 @@ static void wait_for(const char *name) {
     }
 }
 
+static void make_mark(void) {
+    const char *path = getenv("SLOW_DIRECTORY_MARK");
+    int fd = path ? open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600) : -1;
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
 static void wait_for_the_disk(int fd) {
     struct stat file;
     wait_for("SLOW_DISK_MS");
     if (fstat(fd, &file) == 0 && S_ISDIR(file.st_mode)) {
+        make_mark();
         wait_for("SLOW_DIRECTORY_MS");
     }
 }
