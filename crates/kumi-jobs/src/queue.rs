@@ -149,7 +149,7 @@ pub trait Queue: Send + Sync + 'static {
     /// gets [`QueueError::OwnerReleased`] from then on, unless it held nothing: then nothing changes.
     ///
     /// A silence of all programs for 3 s counts as such an outage. Where no worker may hold tasks but the ones that are gone,
-    /// whoever releases them calls [`heartbeat`](Self::heartbeat) every second, under an owner of its own.
+    /// the caller of a release calls [`heartbeat`](Self::heartbeat) every second, under an owner of its own.
     fn release_owner<'a>(&'a self, gone: &'a Gone, silent_for: Duration) -> Reply<'a, Released>;
 
     /// Gives back what ended leases held, moves what is due into line and drops what was kept long enough. Turns do it

@@ -275,7 +275,7 @@ async fn releases_by_membership_can_be_switched_off(f: &Fixture<'_>) {
     assert_eq!(released.expect("the queue answers"), Released::Tasks(1));
 }
 
-/// Nobody reached the queue for 20 s: whoever is first afterwards cannot tell which workers died.
+/// No script ran for 20 s: the first caller afterwards cannot tell which workers died.
 async fn an_outage_of_all_links_releases_no_worker(f: &Fixture<'_>) {
     let (alive, dead) = (worker_of(1, "n", 1, "a"), worker_of(1, "m", 1, "a"));
     for owner in [&alive, &dead] {

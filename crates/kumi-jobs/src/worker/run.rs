@@ -52,7 +52,7 @@ pub(super) struct Run<S> {
     /// One of each life at most.
     calls: Vec<(LifeId, InFlight)>,
     waits: Vec<(LifeId, Wait)>,
-    /// What a [`WorkerControl`](super::WorkerControl) wants and is told, as long as there is one.
+    /// Orders and notices of the [`WorkerControl`](super::WorkerControl); none if the worker has no control.
     controlled: Option<Controlled>,
     /// The renewals that were carried out.
     renewals: u64,

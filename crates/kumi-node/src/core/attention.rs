@@ -17,7 +17,7 @@ use std::fmt::Display;
 /// Characters of a name or text of others that are shown.
 const SHOWN_CHARS: usize = 80;
 
-/// A clock that is off by more than this is told; leases and schedules are measured in seconds.
+/// Clock offset above which status reports a node; leases and schedules are measured in seconds.
 const CLOCK_OFF_MS: u64 = 5_000;
 
 /// A clock that is off by more than this is red: certificates and schedules are wrong.
@@ -27,7 +27,7 @@ const CLOCK_FAR_OFF_MS: u64 = 60_000;
 const DISK_LOW: f64 = 0.10;
 const DISK_FULL: f64 = 0.02;
 
-/// Memory of the store beyond this part of its limit is told.
+/// Share of `maxmemory` above which status reports the memory of the store.
 const MEMORY_HIGH: f64 = 0.90;
 
 /// Programs that ended this often in a row are told, and are red from the second figure on.

@@ -10,7 +10,7 @@ use kumi_common::Name;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The address of a node that nobody else needs to reach.
+/// The address of a node that is used from its own machine only.
 pub const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// A service of a node that listens on a port.
