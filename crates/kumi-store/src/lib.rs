@@ -27,7 +27,7 @@ pub use base::clock::{Now, TurnTimes};
 pub use base::crc64;
 pub use base::error::CommandError;
 pub use base::glob::matches as glob_matches;
-pub use base::ids::SessionKey;
+pub use base::ids::{DataId, SessionKey};
 pub use base::seeds::Seeds;
 pub use base::version::{KUMI_VERSION, REDIS_VERSION};
 pub use commands::docs::{command_names, commands_markdown};
@@ -39,6 +39,6 @@ pub use engine::output::Outputs;
 pub use engine::session::{AofProgress, InputUse, Peer};
 pub use engine::store::batch::MAX_BATCH_REQUESTS;
 pub use engine::store::{
-    Effect, Flow, GarbageBytes, LoadError, Loaded, ReplayError, RunningCommand, ShutdownRequest,
-    SnapshotEncoder, SnapshotError, SnapshotPurpose, SnapshotSink, Store,
+    Effect, Flow, GarbageBytes, HostUser, LoadError, Loaded, ReplayError, RunningCommand,
+    ShutdownRequest, SnapshotEncoder, SnapshotError, SnapshotPurpose, SnapshotSink, Store,
 };

@@ -50,7 +50,7 @@ pub(crate) struct LabHost {
     /// The file that ACL LOAD reads.
     pub(crate) acl_file: Vec<u8>,
     /// The append-only file that DEBUG LOADAOF loads.
-    pub(crate) log: Vec<u8>,
+    pub(crate) aof: Vec<u8>,
     pub(crate) disk_is_full: bool,
     /// The thread that writes snapshots does nothing.
     pub(crate) holds_snapshots: bool,
@@ -198,10 +198,10 @@ impl Host for LabHost {
     }
 
     fn reload_aof(&mut self, store: &mut Store, outputs: &mut Outputs) -> Result<(), String> {
-        let log = self.log.clone();
+        let aof = self.aof.clone();
         store.clear();
         store.begin_loading(1, true);
-        let replayed = store.replay(&log, outputs, self);
+        let replayed = store.replay(&aof, outputs, self);
         store.end_loading(outputs);
         store.listen_to_writes(true);
         replayed.map_err(|error| error.to_string())

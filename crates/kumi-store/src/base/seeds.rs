@@ -4,6 +4,7 @@
 //! SRANDMEMBER and RANDOMKEY, the counters of OBJECT FREQ. None of these may tell anything about the hash seed: who knows
 //! it can choose keys and members that all fall into one place of a table.
 
+use crate::base::ids::DataId;
 use std::fmt;
 
 /// Secret and public random values of one engine.
@@ -30,6 +31,8 @@ pub struct Seeds {
     pub(crate) run_id: [u8; ID_BYTES],
     /// INFO's `master_replid`.
     pub(crate) replication_id: [u8; ID_BYTES],
+    /// The id of the data set, unless one is loaded that has an id.
+    pub(crate) data_id: DataId,
 }
 
 /// Bytes of an id, which has two hexadecimal digits for each.
@@ -37,7 +40,7 @@ const ID_BYTES: usize = 20;
 
 impl Seeds {
     /// How many random bytes the values take.
-    pub const BYTES: usize = 4 * 8 + 2 * ID_BYTES;
+    pub const BYTES: usize = 4 * 8 + 2 * ID_BYTES + DataId::BYTES;
 
     /// Takes the values from random bytes. No two values share a byte.
     #[must_use]
@@ -54,6 +57,7 @@ impl Seeds {
             counters: number(3),
             run_id: id(0),
             replication_id: id(1),
+            data_id: DataId::from_bytes(std::array::from_fn(|at| bytes[4 * 8 + 2 * ID_BYTES + at])),
         }
     }
 
@@ -125,7 +129,7 @@ mod tests {
     fn every_value_is_a_draw_of_its_own() {
         let bytes: [u8; Seeds::BYTES] = std::array::from_fn(|at| at as u8);
         let whole = Seeds::from_bytes(bytes);
-        let mut changes = [0; 6];
+        let mut changes = [0; 7];
         for at in 0..Seeds::BYTES {
             let mut bytes = bytes;
             bytes[at] ^= 1;
@@ -137,6 +141,7 @@ mod tests {
                 seeds.counters != whole.counters,
                 seeds.run_id != whole.run_id,
                 seeds.replication_id != whole.replication_id,
+                seeds.data_id != whole.data_id,
             ];
             assert_eq!(
                 changed.iter().filter(|&&changed| changed).count(),
@@ -147,7 +152,7 @@ mod tests {
                 *count += usize::from(changed);
             }
         }
-        assert_eq!(changes, [8, 8, 8, 8, 20, 20]);
+        assert_eq!(changes, [8, 8, 8, 8, 20, 20, 16]);
         assert!(!format!("{whole:?}").contains("hash"));
     }
 }

@@ -54,6 +54,12 @@ pub(crate) const CATEGORIES: [&str; 21] = [
     "scripting",
 ];
 
+/// Why a user of this name cannot be created, changed or removed.
+pub(crate) fn held_name(name: &[u8]) -> String {
+    let name = name.escape_ascii();
+    format!("the user '{name}' belongs to the program that runs this server")
+}
+
 /// All users.
 #[derive(Debug)]
 pub(crate) struct Acl {
@@ -143,13 +149,40 @@ impl Acl {
         Some(id)
     }
 
+    /// Whether the program around the server has installed the user of this name.
+    pub(crate) fn is_hosts(&self, name: &[u8]) -> bool {
+        let user = self.find(name).and_then(|id| self.get(id));
+        user.is_some_and(|user| user.is_hosts)
+    }
+
+    /// Puts these users in the place of all that the program around the server has installed before; returns the ids of
+    /// those that changed or were removed.
+    pub(crate) fn put_host_users(&mut self, users: Vec<User>) -> Vec<UserId> {
+        let wanted = |name: &[u8]| users.iter().any(|user| *user.name == *name);
+        let gone: Vec<Arc<[u8]>> = self
+            .iter()
+            .filter(|user| user.is_hosts && !wanted(&user.name))
+            .map(|user| user.name.clone())
+            .collect();
+        let mut changed: Vec<UserId> = gone.iter().filter_map(|name| self.remove(name)).collect();
+        for user in users {
+            let known = self.find(&user.name);
+            let before = known.and_then(|id| self.get(id)).map(User::describe);
+            if before.as_ref() != Some(&user.describe()) {
+                changed.extend(known);
+                self.put(user);
+            }
+        }
+        changed
+    }
+
     /// Puts these users in the place of all others; returns the ids of those that were there before, except the
-    /// default user's. Without a default user among them, it is as at first.
+    /// default user's. Without a default user among them, it is as at first. Users of the program around the server stay.
     pub(crate) fn replace(&mut self, users: Vec<User>, index: &CommandIndex) -> Vec<UserId> {
         let gone: Vec<Arc<[u8]>> = self
             .names
             .keys()
-            .filter(|name| !users.iter().any(|user| user.name == **name))
+            .filter(|name| !users.iter().any(|user| user.name == **name) && !self.is_hosts(name))
             .cloned()
             .collect();
         let mut ids = Vec::new();

@@ -28,6 +28,8 @@ pub struct Peer {
     pub fd: i64,
     /// A Unix socket client.
     pub unix: bool,
+    /// It connected where the default user may not log in: it can only authenticate as another one.
+    pub named_users_only: bool,
 }
 
 impl Peer {
@@ -161,8 +163,19 @@ pub(crate) struct Identity {
 #[derive(Debug)]
 pub(crate) struct Login {
     pub(crate) authenticated: bool,
+    /// The default user may not log in here, also if it needs no password.
+    pub(crate) named_only: bool,
     pub(crate) user: UserId,
     pub(crate) user_name: Arc<[u8]>,
+}
+
+impl Login {
+    /// Whether the session may do more than authenticate: it has, or the default user may log in here and needs no
+    /// password now, which `open` says.
+    #[inline]
+    pub(crate) fn is_trusted(&self, open: bool) -> bool {
+        self.authenticated || open && !self.named_only
+    }
 }
 
 /// What a client has asked for that holds until it asks for something else.
@@ -254,6 +267,7 @@ impl Session {
         user_name: Arc<[u8]>,
         now_ms: u64,
     ) -> Self {
+        let named_only = peer.named_users_only;
         Self {
             key: SessionKey::new(slot, id),
             id,
@@ -266,7 +280,8 @@ impl Session {
                 created_ms: now_ms,
             },
             login: Login {
-                authenticated,
+                authenticated: authenticated && !named_only,
+                named_only,
                 user: UserId::DEFAULT,
                 user_name,
             },

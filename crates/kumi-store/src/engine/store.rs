@@ -40,7 +40,7 @@ mod tracking;
 pub(crate) mod waiting;
 
 use crate::base::clock::{Now, TurnTimes};
-use crate::base::ids::SessionKey;
+use crate::base::ids::{DataId, SessionKey};
 use crate::base::seeds::Seeds;
 use crate::config::Config;
 use crate::data::keyspace::{DataLimits, Garbage, Keyspace};
@@ -60,6 +60,7 @@ use eviction::Eviction;
 use kumi_resp::{Limits, ProtocolError, encode};
 use loading::Loading;
 pub use loading::ReplayError;
+pub use permission::HostUser;
 pub use persistence::{LoadError, Loaded};
 pub use running::RunningCommand;
 use saves::Saves;
@@ -147,6 +148,15 @@ pub(crate) struct Persistence {
     pub(crate) aof: AofProgress,
     /// The AOF cannot be written: writes are refused with this reason.
     pub(crate) aof_error: Option<Box<str>>,
+    pub(crate) identity: DataIdentity,
+}
+
+/// Which data set this is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DataIdentity {
+    pub(crate) id: DataId,
+    /// The id came with the data that was loaded.
+    pub(crate) is_loaded: bool,
 }
 
 /// What leaves the engine once the running command has ended.
@@ -229,6 +239,10 @@ impl Store {
                 loading: None,
                 aof: AofProgress::default(),
                 aof_error: None,
+                identity: DataIdentity {
+                    id: seeds.data_id,
+                    is_loaded: false,
+                },
             },
             outbox: Outbox::default(),
             buffers: Buffers::default(),

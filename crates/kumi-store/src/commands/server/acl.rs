@@ -3,7 +3,7 @@
 use crate::base::error::{CommandError, CommandResult};
 use crate::base::number;
 use crate::commands::help;
-use crate::engine::acl::{CATEGORIES, Selector, User};
+use crate::engine::acl::{CATEGORIES, Selector, User, held_name};
 use crate::engine::command::{Command, Hides, Indexed, flag};
 use crate::engine::reply::Reply;
 use crate::engine::store::ctx::Ctx;
@@ -193,6 +193,9 @@ fn deluser(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
             "ERR The 'default' user cannot be removed",
         ));
     }
+    for name in args.iter().skip(2) {
+        refuse_hosts(ctx, name)?;
+    }
     let mut deleted = 0;
     for name in args.iter().skip(2) {
         if let Some(id) = ctx.acl().remove(name) {
@@ -202,6 +205,14 @@ fn deluser(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     }
     ctx.reply.integer(deleted);
     Ok(())
+}
+
+/// Refuses to change a user that the program around the server has installed.
+fn refuse_hosts(ctx: &mut Ctx<'_>, name: &[u8]) -> CommandResult {
+    match ctx.acl().is_hosts(name) {
+        true => Err(CommandError::new(format!("ERR {}", held_name(name)))),
+        false => Ok(()),
+    }
 }
 
 fn dryrun(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
@@ -393,6 +404,7 @@ fn setuser(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
             "ERR Usernames can't contain spaces or null characters",
         ));
     }
+    refuse_hosts(ctx, name)?;
     let words: Vec<&[u8]> = args.iter().skip(3).collect();
     let rules = crate::engine::acl::merge_selectors(&words).map_err(CommandError::new)?;
     let all_channels = ctx.settings().acl_pubsub_all_channels;

@@ -4,6 +4,7 @@
 
 use super::client::is_printable_name;
 use crate::base::error::{CommandError, CommandResult};
+use crate::base::ids::UserId;
 use crate::base::version::REDIS_VERSION;
 use crate::commands::options::OptionReader;
 use crate::commands::parse;
@@ -216,7 +217,7 @@ fn follows_auth(args: Args<'_>, position: usize) -> bool {
 fn auth(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     match args.len() {
         2 => {
-            if ctx.acl().default_is_open() {
+            if ctx.acl().default_is_open() && !ctx.session().login.named_only {
                 return Err(CommandError::fixed(
                     "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?",
                 ));
@@ -231,7 +232,9 @@ fn auth(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 }
 
 fn authenticate(ctx: &mut Ctx<'_>, user: &[u8], password: &[u8]) -> CommandResult {
-    if let Some(id) = ctx.acl().authenticate(user, password) {
+    let named_only = ctx.session().login.named_only;
+    let id = ctx.acl().authenticate(user, password);
+    if let Some(id) = id.filter(|&id| !(named_only && id == UserId::DEFAULT)) {
         ctx.become_user(id);
         return Ok(());
     }

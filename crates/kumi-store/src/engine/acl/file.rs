@@ -141,14 +141,19 @@ fn user_of<'r>(
 }
 
 impl Acl {
+    /// The users that files have: all but those that the program around the server has installed.
+    fn kept(&self) -> impl Iterator<Item = &User> {
+        self.iter().filter(|user| !user.is_hosts)
+    }
+
     /// The users as lines, each behind the word `user`.
     pub(crate) fn lines(&self) -> Vec<Vec<u8>> {
-        self.iter().map(User::describe).collect()
+        self.kept().map(User::describe).collect()
     }
 
     /// The lines `redis.conf` needs; none if there is only the default user, with the password of `requirepass`.
     pub(crate) fn config_lines(&self) -> Vec<Vec<u8>> {
-        let mut users = self.iter();
+        let mut users = self.kept();
         let plain = match (users.next(), users.next()) {
             (Some(user), None) => {
                 let passwords = usize::from(self.requirepass.is_some());

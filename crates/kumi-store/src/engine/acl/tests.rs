@@ -1,4 +1,5 @@
-use crate::engine::store::{Effect, Flow};
+use crate::engine::session::Peer;
+use crate::engine::store::{Effect, Flow, HostUser};
 use crate::testing::{Lab, command_index};
 
 impl Lab {
@@ -755,4 +756,148 @@ fn odd_modifiers_are_read_as_redis_reads_them() {
             "-ERR Error in ACL SETUSER modifier '+config|nosuch|x': Unknown command or category name in ACL\r\n",
         ),
     ]);
+}
+
+/// A lab with the user `kumi-node` of the program around the server, and a session of that user.
+fn with_host_user() -> (Lab, crate::base::ids::SessionKey) {
+    let mut lab = Lab::new();
+    let users = [HostUser::new("kumi-node", "on >secret ~* &* +@all -acl")];
+    lab.store.set_host_users(&users).expect("a valid user");
+    let client = lab.connect();
+    assert_eq!(lab.run_as(client, "AUTH kumi-node secret"), "+OK\r\n");
+    lab.effects();
+    (lab, client)
+}
+
+#[test]
+fn a_user_of_the_program_is_not_changed_by_commands() {
+    let (mut lab, client) = with_host_user();
+    lab.run("ACL SETUSER other on nopass +@all");
+    let before = lab.run("ACL LIST");
+    assert!(before.contains("user kumi-node on"), "{before}");
+    let refused = "-ERR the user 'kumi-node' belongs to the program that runs this server\r\n";
+    lab.check(&[
+        ("ACL SETUSER kumi-node off", refused),
+        ("ACL SETUSER kumi-node", refused),
+        ("ACL DELUSER other kumi-node", refused),
+    ]);
+    assert_eq!(lab.run("ACL LIST"), before);
+    assert!(lab.effects().is_empty());
+    assert!(lab.run_as(client, "ACL WHOAMI").starts_with("-NOPERM"));
+    assert_eq!(lab.run_as(client, "PING"), "+PONG\r\n");
+    // Another name that begins in the same way is anybody's.
+    assert_eq!(lab.run("ACL SETUSER kumi-mine on"), "+OK\r\n");
+    assert_eq!(lab.run("ACL DELUSER kumi-mine other"), ":2\r\n");
+}
+
+#[test]
+fn a_user_of_the_program_survives_a_load_and_is_in_no_file() {
+    let (mut lab, client) = with_host_user();
+    lab.configure("aclfile", "users.acl");
+    let other = lab.login("other", "~* &* +@all");
+    lab.effects();
+    lab.host.acl_file = b"user other on nopass ~* &* +@all".to_vec();
+    assert_eq!(lab.run("ACL LOAD"), "+OK\r\n");
+    let closed = lab.effects();
+    assert!(
+        matches!(closed[..], [Effect::Close(key)] if key == other),
+        "{closed:?}"
+    );
+    assert_eq!(lab.run_as(client, "PING"), "+PONG\r\n");
+    let text = String::from_utf8(lab.store.acl.file_text()).expect("text");
+    assert!(
+        text.contains("user other") && !text.contains("kumi-node"),
+        "{text}"
+    );
+    let lines = lab.store.acl.config_lines().concat();
+    assert!(!String::from_utf8_lossy(&lines).contains("kumi-node"));
+    // A file that has it is refused, and changes nothing.
+    lab.host.acl_file = b"user kumi-node on nopass +@all".to_vec();
+    assert_eq!(
+        lab.run("ACL LOAD"),
+        "-ERR users.acl: the user 'kumi-node' belongs to the program that runs this server. WARNING: ACL errors detected, no change to the previously active ACL rules was performed\r\n"
+    );
+    let again = lab.connect();
+    assert_eq!(lab.run_as(again, "AUTH kumi-node secret"), "+OK\r\n");
+}
+
+#[test]
+fn a_server_with_users_of_the_program_alone_writes_no_user_lines() {
+    let (lab, _) = with_host_user();
+    assert!(lab.store.acl.config_lines().is_empty());
+}
+
+#[test]
+fn a_user_of_the_program_that_changes_loses_its_sessions() {
+    let (mut lab, client) = with_host_user();
+    let same = [HostUser::new("kumi-node", "on >secret ~* &* +@all -acl")];
+    lab.store.set_host_users(&same).expect("valid");
+    assert!(lab.effects().is_empty(), "nothing has changed");
+    let changed = [
+        HostUser::new("kumi-node", "on >other ~* &* +@all -acl"),
+        HostUser::new("kumi-app", "on >third ~* +get"),
+    ];
+    lab.store.set_host_users(&changed).expect("valid");
+    let closed = lab.effects();
+    assert!(
+        matches!(closed[..], [Effect::Close(key)] if key == client),
+        "{closed:?}"
+    );
+    assert!(lab.run_as(client, "GET a").starts_with("-NOPERM"));
+    let names = |lab: &mut Lab| lab.run("ACL USERS");
+    assert!(names(&mut lab).contains("kumi-app"));
+    lab.store.set_host_users(&changed[..1]).expect("valid");
+    assert!(!names(&mut lab).contains("kumi-app"));
+    // Names of others and wrong rules are refused as a whole.
+    lab.run("ACL SETUSER kumi-mine on");
+    for (wrong, reason) in [
+        (HostUser::new("node", "on"), "are called kumi-"),
+        (HostUser::new("kumi-a b", "on"), "are called kumi-"),
+        (HostUser::new("kumi-mine", "on"), "belongs to the program"),
+        (HostUser::new("kumi-x", "on +nosuch"), "+nosuch"),
+    ] {
+        let users = [HostUser::new("kumi-y", "on"), wrong];
+        let refused = lab.store.set_host_users(&users).unwrap_err();
+        assert!(refused.contains(reason), "{refused}");
+    }
+    assert!(!names(&mut lab).contains("kumi-y"));
+    let shown = format!("{changed:?}");
+    assert!(!shown.contains("other"), "rules hold passwords: {shown}");
+}
+
+#[test]
+fn where_only_named_users_log_in_the_default_user_is_off() {
+    let mut lab = Lab::new();
+    lab.run("ACL SETUSER u on >pw ~* &* +@all");
+    let now = lab.host.now;
+    let peer = Peer {
+        named_users_only: true,
+        ..Peer::default()
+    };
+    let client = lab.store.connect(peer, now);
+    let no_auth = "-NOAUTH Authentication required.\r\n";
+    let wrong = "-WRONGPASS invalid username-password pair or user is disabled.\r\n";
+    for set_password in [false, true] {
+        if set_password {
+            lab.run("CONFIG SET requirepass pw");
+        }
+        for (line, reply) in [
+            ("GET a", no_auth),
+            ("AUTH pw", wrong),
+            ("AUTH default pw", wrong),
+            ("HELLO 3 AUTH default pw", wrong),
+        ] {
+            assert_eq!(lab.run_as(client, line), reply, "{line}");
+        }
+        assert!(lab.run_as(client, "HELLO 3").starts_with("-NOAUTH HELLO"));
+    }
+    assert_eq!(lab.run_as(client, "AUTH u pw"), "+OK\r\n");
+    assert_eq!(lab.run_as(client, "GET a"), "$-1\r\n");
+    // It is nobody again afterwards, also if the default user needs no password.
+    lab.send(client, &[b"CONFIG", b"SET", b"requirepass", b""]);
+    assert_eq!(lab.run_as(client, "RESET"), "+RESET\r\n");
+    assert_eq!(lab.run_as(client, "GET a"), no_auth);
+    // Elsewhere nothing has changed.
+    let elsewhere = lab.connect();
+    assert_eq!(lab.run_as(elsewhere, "GET a"), "$-1\r\n");
 }

@@ -259,6 +259,8 @@ pub(crate) struct User {
     pub(crate) passwords: Vec<Hash>,
     pub(crate) root: Selector,
     pub(crate) selectors: Vec<Selector>,
+    /// The program around the server has installed it: commands do not change it, and no file has it.
+    pub(crate) is_hosts: bool,
 }
 
 impl User {
@@ -272,6 +274,7 @@ impl User {
             passwords: Vec::new(),
             root: Selector::empty(index, all_channels),
             selectors: Vec::new(),
+            is_hosts: false,
         }
     }
 

@@ -199,7 +199,7 @@ impl Clients {
     /// Whether a session may do more than authenticate: it has, or no password is asked for now.
     pub(crate) fn is_trusted(&self, key: SessionKey) -> bool {
         let session = self.sessions.get(key);
-        session.is_none_or(|session| session.login.authenticated) || self.open
+        session.is_none_or(|session| session.login.is_trusted(self.open))
     }
 
     /// Whether the log should say now that a client speaks HTTP: once a minute, because clients must not be able to fill
@@ -258,7 +258,7 @@ pub(super) fn output_budget(session: &Session, open: bool, settings: &Settings) 
         0 => usize::MAX,
         bytes => session.memory.reply_buffer.allowed_output(bytes),
     };
-    if session.login.authenticated || open {
+    if session.login.is_trusted(open) {
         hard
     } else {
         hard.min(UNAUTHENTICATED_OUTPUT_BYTES as usize)

@@ -73,7 +73,7 @@ impl Store {
         let (db, touch) = (session.db, !session.modes.no_touch);
         let open = self.clients.open;
         let unrestricted = session.takes_any_command()
-            && (session.login.authenticated || open)
+            && session.login.is_trusted(open)
             && !self.acl.is_restricted(session.login.user);
         let (slot, reply) = begin_reply(session, open, self.config.settings(), outputs);
         // Nearly every command: nothing of what `admit_and_run` looks at concerns it.
@@ -329,9 +329,9 @@ impl Ctx<'_> {
         }
         let row = self.store.index.get(id).row;
         // As `Store::is_trusted` has it; every command comes by here, so the session is looked up once.
-        let requires_password = !self.store.clients.open;
+        let open = self.store.clients.open;
         let session = self.session();
-        if requires_password && !session.login.authenticated && !row.has(flag::NO_AUTH) {
+        if !session.login.is_trusted(open) && !row.has(flag::NO_AUTH) {
             return Err(CommandError::NO_AUTH);
         }
         let queued_flags = if row.has(flag::RUNS_QUEUED) {

@@ -1,7 +1,7 @@
 //! What a session's user may do: checks, the log of what was denied, and sessions that lose their user.
 
-use super::Store;
 use super::ctx::Ctx;
+use super::{Effect, Store};
 use crate::base::error::CommandError;
 use crate::base::ids::CommandId;
 use crate::base::ids::UserId;
@@ -11,6 +11,7 @@ use crate::engine::host::Host;
 use crate::engine::reply::Reply;
 use crate::engine::session::Session;
 use kumi_resp::Args;
+use std::fmt;
 use std::sync::Arc;
 
 impl<'a> Ctx<'a> {
@@ -162,7 +163,8 @@ impl<'a> Ctx<'a> {
     pub(crate) fn become_default(&mut self) {
         self.become_user(UserId::DEFAULT);
         let open = self.store.acl.default_is_open();
-        self.session().login.authenticated = open;
+        let login = &mut self.session().login;
+        login.authenticated = open && !login.named_only;
     }
 
     /// Reads all users from a file again. As in Redis 7.2, the sessions of all users but the default one are closed.
@@ -276,6 +278,49 @@ impl Store {
         Ok(())
     }
 
+    /// Installs users that the program around the server needs, or changes them: these and no others are the program's
+    /// from now on. The rules are those of ACL SETUSER, separated by blanks. Sessions of users that changed or left
+    /// are closed. Call it between commands, the first time behind [`Store::load_users`].
+    ///
+    /// ACL SETUSER, ACL DELUSER and ACL LOAD leave these users alone, and they are in no file that the server writes.
+    ///
+    /// # Errors
+    /// A name that does not begin with `kumi-` or is another user's, or a wrong rule; nothing has changed.
+    pub fn set_host_users(&mut self, users: &[HostUser]) -> Result<(), String> {
+        let all_channels = self.config.settings().acl_pubsub_all_channels;
+        let mut parsed = Vec::new();
+        for HostUser { name, rules } in users {
+            if !name.starts_with(HOST_USER_PREFIX) || name.contains(char::is_whitespace) {
+                return Err(format!(
+                    "user '{name}': the users of the program that runs the server are called {HOST_USER_PREFIX}..."
+                ));
+            }
+            let known = self.acl.find(name.as_bytes());
+            let known = known.and_then(|id| self.acl.get(id));
+            if known.is_some_and(|user| !user.is_hosts) {
+                return Err(acl::held_name(name.as_bytes()));
+            }
+            let line = format!("{name} {rules}");
+            let mut user = acl::user_line(line.as_bytes(), &self.index, all_channels)?;
+            user.is_hosts = true;
+            parsed.push(user);
+        }
+        for id in self.acl.put_host_users(parsed) {
+            let sessions = self.clients.sessions.iter();
+            let sessions = sessions.filter(|session| session.login.user == id);
+            let keys: Vec<_> = sessions.map(|session| session.key).collect();
+            for key in keys {
+                // Until it is closed, the id may become another user's.
+                if let Some(session) = self.clients.sessions.get_mut(key) {
+                    session.login.user = UserId::DELETED;
+                }
+                self.note_leaving(key, CHANGED_USER);
+                self.effect(Effect::Close(key));
+            }
+        }
+        Ok(())
+    }
+
     fn load_acl_file(&mut self, path: &[u8], host: &mut dyn Host) -> Result<Vec<UserId>, String> {
         let text = host.read_file(path).map_err(|reason| {
             let path = String::from_utf8_lossy(path);
@@ -283,7 +328,41 @@ impl Store {
         })?;
         let all_channels = self.config.settings().acl_pubsub_all_channels;
         let users = acl::parse(path, &text, &self.index, all_channels)?;
+        if let Some(user) = users.iter().find(|user| self.acl.is_hosts(&user.name)) {
+            let path = String::from_utf8_lossy(path);
+            return Err(format!("{path}: {}. ", acl::held_name(&user.name)));
+        }
         Ok(self.acl.replace(users, &self.index))
+    }
+}
+
+/// How the names of all users begin that a program installs.
+const HOST_USER_PREFIX: &str = "kumi-";
+
+/// A user that the program around the server installs, see [`Store::set_host_users`].
+#[derive(Clone, PartialEq, Eq)]
+pub struct HostUser {
+    name: String,
+    rules: String,
+}
+
+impl HostUser {
+    /// `rules` are those of ACL SETUSER, separated by blanks: `on #<hash of the password> ~* &* +@all`.
+    #[must_use]
+    pub fn new(name: impl Into<String>, rules: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            rules: rules.into(),
+        }
+    }
+}
+
+impl fmt::Debug for HostUser {
+    /// Shows no rules: they may hold passwords.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostUser")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Data sets as RDB files: what is loaded at startup, and what SAVE writes.
 
-use super::Store;
+use super::{DataIdentity, Store};
+use crate::base::ids::DataId;
 use crate::data::keyspace::{Keyspace, LoadBatch, LoadedKey, NewValue, SavedAccess, Value};
 use crate::data::rdb::{
     Built, Compression, FileError, FileReader, FileWriter, Item, KeyFacts, KeyHead, Part, SavedKey,
@@ -16,6 +17,8 @@ const WRITE_BYTES: usize = 256 * 1024;
 const PROGRESS_KEYS: u64 = 1024;
 /// No key takes fewer bytes in a file: its type, and the lengths of key and value.
 const FEWEST_KEY_BYTES: usize = 3;
+/// The fact with the id of the data set. Other servers pass over facts that they do not know.
+const DATA_ID: &str = "kumi-data-id";
 /// The longest string that lies inside of its entry.
 const LONGEST_INLINE: usize = 1024;
 
@@ -131,6 +134,14 @@ impl Store {
                     if *name == *b"redis-ver" {
                         loaded.written_by = String::from_utf8_lossy(&value).into_owned();
                     }
+                    if *name == *DATA_ID.as_bytes()
+                        && let Some(id) = DataId::parse(&value)
+                    {
+                        self.persistence.identity = DataIdentity {
+                            id,
+                            is_loaded: true,
+                        };
+                    }
                     if let Some(line) = fact_line(&name, &value, now_ms / 1000) {
                         tracing::info!("{line}");
                     }
@@ -195,6 +206,23 @@ impl Store {
             loaded.expired
         );
         Ok(loaded)
+    }
+
+    /// The id of the data set: the one that was loaded with the data, or a new one.
+    #[must_use]
+    pub fn data_id(&self) -> DataId {
+        self.persistence.identity.id
+    }
+
+    /// Whether the data that was loaded had its id with it.
+    #[must_use]
+    pub fn has_loaded_data_id(&self) -> bool {
+        self.persistence.identity.is_loaded
+    }
+
+    /// Gives the data set the id that a host kept for it elsewhere than in the data. Call it before clients are served.
+    pub fn set_data_id(&mut self, id: DataId) {
+        self.persistence.identity.id = id;
     }
 
     /// Loads the libraries of functions that a file holds. Those that are there are replaced if `replace`
@@ -315,6 +343,8 @@ pub(super) fn header(store: &Store, base: bool) -> FileWriter {
     writer.aux("ctime", unix_s.to_string().as_bytes());
     writer.aux("used-mem", used_bytes.to_string().as_bytes());
     writer.aux("aof-base", if base { b"1" } else { b"0" });
+    let data_id = store.data_id().to_string();
+    writer.aux(DATA_ID, data_id.as_bytes());
     for code in store.scripts.library_codes() {
         writer.library(code);
     }
@@ -357,6 +387,67 @@ pub(super) fn save(
 #[cfg(test)]
 mod tests {
     use super::fact_line;
+    use crate::base::seeds::Seeds;
+    use crate::testing::Lab;
+
+    fn saved(lab: &Lab) -> Vec<u8> {
+        let mut file = Vec::new();
+        lab.store.save_rdb(&mut file).expect("memory takes it");
+        file
+    }
+
+    fn load(lab: &mut Lab, file: &[u8]) {
+        lab.store.load_rdb(file, |_| {}).expect("a whole file");
+    }
+
+    #[test]
+    fn the_id_of_a_data_set_goes_with_it() {
+        let mut first = Lab::with_seeds(Seeds::from_seed(1));
+        let mut second = Lab::with_seeds(Seeds::from_seed(2));
+        let id = first.store.data_id();
+        assert_ne!(id, second.store.data_id());
+        first.run("SET a 1");
+        load(&mut second, &saved(&first));
+        assert!(second.store.has_loaded_data_id() && !first.store.has_loaded_data_id());
+        assert_eq!(second.store.data_id(), id);
+        let line = format!("\r\nkumi_data_id:{id}\r\n");
+        assert!(second.run("INFO server").contains(&line));
+        second.allow_debug();
+        second.run("FLUSHALL");
+        second.run("DEBUG RELOAD");
+        assert_eq!(second.store.data_id(), id);
+        let mut third = Lab::with_seeds(Seeds::from_seed(3));
+        load(&mut third, &saved(&second));
+        assert_eq!(third.store.data_id(), id);
+    }
+
+    #[test]
+    fn a_data_set_without_an_id_gets_a_new_one() {
+        let mut lab = Lab::with_seeds(Seeds::from_seed(1));
+        let id = lab.store.data_id();
+        // As redis-server writes it, and one whose id is none.
+        for name in [b"kumi-data-ix", b"kumi-data-id"] {
+            let mut file = saved(&lab);
+            let mut places = file.windows(12);
+            let at = places.position(|part| part == b"kumi-data-id");
+            let at = at.expect("it is there");
+            file[at..at + 12].copy_from_slice(name);
+            // Behind the name stand the length of the value and the value.
+            file[at + 13] = b'x';
+            // A checksum of zeros is none.
+            let end = file.len();
+            file[end - 8..].fill(0);
+            let mut other = Lab::with_seeds(Seeds::from_seed(2));
+            let own = other.store.data_id();
+            load(&mut other, &file);
+            assert!(!other.store.has_loaded_data_id());
+            assert_eq!(other.store.data_id(), own);
+            // The host may have kept it.
+            other.store.set_data_id(id);
+            load(&mut lab, &saved(&other));
+            assert_eq!(lab.store.data_id(), id);
+        }
+    }
 
     #[track_caller]
     fn check(name: &str, value: &str, expected: Option<&str>) {

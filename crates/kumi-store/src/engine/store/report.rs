@@ -5,6 +5,7 @@ use super::loading::Loading;
 use super::saves::Saves;
 use super::{Clients, Snapshot, Store, Telemetry};
 use crate::base::clock::Now;
+use crate::base::ids::DataId;
 use crate::config::Config;
 use crate::data::keyspace::Figures;
 use crate::engine::command::CommandIndex;
@@ -24,6 +25,8 @@ pub(crate) struct Report<'a> {
     pub(crate) telemetry: &'a Telemetry,
     pub(crate) data: Figures<'a>,
     pub(crate) saves: Saves,
+    /// The id of the data set.
+    pub(crate) data_id: DataId,
     /// The snapshot that is being taken.
     pub(crate) snapshot: Option<&'a Snapshot>,
     /// The data set that is being loaded.
@@ -50,6 +53,7 @@ impl Store {
             telemetry: &self.telemetry,
             data: self.keyspace.figures(),
             saves: self.persistence.saves,
+            data_id: self.data_id(),
             snapshot: self.persistence.snapshot.as_ref(),
             loading: self.persistence.loading.as_deref(),
             used_bytes: self.used_memory(),

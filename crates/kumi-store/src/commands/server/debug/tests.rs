@@ -381,7 +381,7 @@ fn object_tells_of_the_nodes_of_a_list() {
 fn loadaof_is_not_recorded_and_does_not_load_itself() {
     let mut lab = lab();
     lab.store.listen_to_writes(true);
-    lab.host.log = b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n\
+    lab.host.aof = b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n\
         *2\r\n$5\r\nDEBUG\r\n$7\r\nLOADAOF\r\n\
         *3\r\n$3\r\nSET\r\n$1\r\nb\r\n$1\r\n2\r\n"
         .to_vec();

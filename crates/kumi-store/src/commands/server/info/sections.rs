@@ -94,6 +94,7 @@ impl<'a> Page<'a> {
         let supervised = if facts.supervised { "systemd" } else { "no" };
         self.field("process_supervised", supervised);
         self.field("run_id", run_id);
+        self.field("kumi_data_id", self.report.data_id);
         self.field("tcp_port", facts.tcp_port);
         self.field("server_time_usec", self.report.now.unix_us);
         self.field("uptime_in_seconds", uptime_s);
