@@ -2,10 +2,10 @@
 //!
 //! Without a directory for its data it keeps nothing; [`Builder::dir`] makes it load what is there, and keep it.
 
-use crate::base::shutdown::Shutdown;
 use crate::front::{ServerConfig, ServerError};
-use crate::net::listen::{ListenError, Listeners};
-use crate::server::run_and_tell;
+use crate::handle::ServerHandle;
+use crate::net::listen::ListenError;
+use crate::start::{Server, StartError};
 use kumi_store::Config;
 use kumi_store::config::{ConfigError, Origin};
 use std::fs::{self, Permissions};
@@ -13,8 +13,6 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
-use std::thread::{self, JoinHandle};
 use tempfile::TempDir;
 
 /// Why an embedded server could not start. Its socket and thread have been removed.
@@ -38,14 +36,25 @@ pub enum EmbedError {
     Server(#[from] ServerError),
 }
 
+impl From<StartError> for EmbedError {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::Listen(error) => Self::Listen(error),
+            StartError::Config(error) => Self::Config(error),
+            StartError::Directory(path, error) => Self::Directory(path, error),
+            StartError::Thread(error) => Self::System(error),
+            StartError::Server(error) => Self::Server(error),
+            StartError::NothingToListenOn => Self::System(io::ErrorKind::AddrNotAvailable.into()),
+        }
+    }
+}
+
 /// A running server. Dropping it stops the server and removes its socket. Its data is gone then too, unless
 /// it has a directory ([`embedded_at`]).
 #[derive(Debug)]
 pub struct Embedded {
-    url: String,
+    server: Server,
     path: PathBuf,
-    shutdown: Shutdown,
-    thread: Option<JoinHandle<Result<(), ServerError>>>,
     /// The directory of the socket; only this user may enter it.
     _directory: TempDir,
 }
@@ -159,32 +168,13 @@ impl Builder {
         set(&mut config, "port", b"0")?;
         set(&mut config, "unixsocket", path.as_os_str().as_bytes())?;
         set(&mut config, "unixsocketperm", b"700")?;
-        let listeners = Listeners::open(config.settings())?;
         let mut server = ServerConfig::from(config);
         server.keeps_files = keeps_files;
-        let shutdown = Shutdown::new();
-        let stop = shutdown.clone();
-        let (ready, is_ready) = mpsc::channel();
-        let thread = thread::Builder::new()
-            .name("kumi-embedded".into())
-            .spawn(move || {
-                run_and_tell(server, listeners, &stop, move || {
-                    // The starter waits for this message or for the end of the thread.
-                    let _ = ready.send(());
-                })
-            })?;
-        let mut embedded = Embedded {
-            url: format!("redis+unix://{}", path.display()),
+        Ok(Embedded {
+            server: Server::start(server)?,
             path,
-            shutdown,
-            thread: Some(thread),
             _directory: socket_dir,
-        };
-        // The sender is dropped without a message if the server ends before it serves.
-        if is_ready.recv().is_err() {
-            embedded.end()?;
-        }
-        Ok(embedded)
+        })
     }
 }
 
@@ -223,7 +213,7 @@ impl Embedded {
     /// The server's URL, as `redis+unix:///path`.
     #[must_use]
     pub fn url(&self) -> &str {
-        &self.url
+        self.server.handle().url()
     }
 
     /// The path of the Unix socket.
@@ -232,28 +222,17 @@ impl Embedded {
         &self.path
     }
 
+    /// The way to the server while it runs: its data set's id, INFO.
+    #[must_use]
+    pub fn handle(&self) -> &ServerHandle {
+        self.server.handle()
+    }
+
     /// Stops the server and returns how it ended.
     ///
     /// # Errors
     /// The server's loop had failed before.
-    pub fn stop(mut self) -> Result<(), ServerError> {
-        self.end()
-    }
-
-    fn end(&mut self) -> Result<(), ServerError> {
-        self.shutdown.request();
-        match self.thread.take().map(JoinHandle::join) {
-            None => Ok(()),
-            Some(Ok(ended)) => ended,
-            Some(Err(_)) => Err(io::Error::other("the server's thread panicked").into()),
-        }
-    }
-}
-
-impl Drop for Embedded {
-    fn drop(&mut self) {
-        if let Err(error) = self.end() {
-            tracing::error!(?error, "an embedded server ended badly");
-        }
+    pub fn stop(self) -> Result<(), ServerError> {
+        self.server.stop()
     }
 }

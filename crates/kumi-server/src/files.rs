@@ -2,5 +2,6 @@
 
 pub(crate) mod aof;
 pub(crate) mod config_file;
+pub(crate) mod data_id;
 pub(crate) mod rdb_file;
 pub(crate) mod snapshot;

@@ -21,6 +21,8 @@ mod accept;
 mod aof;
 mod config;
 mod connections;
+pub(crate) mod control;
+mod data_id;
 mod facts;
 mod host;
 mod loading;
@@ -30,6 +32,8 @@ mod stop;
 mod tls;
 
 pub use config::{ServerConfig, ServerError};
+pub(crate) use control::ControlRequest;
+pub(crate) use loading::Found;
 
 use crate::base::clock::Clock;
 use crate::base::discard::Discarder;
@@ -40,7 +44,8 @@ use crate::net::listen::Listeners;
 use accept::Acceptor;
 use aof::AofState;
 use connections::Connections;
-use kumi_store::{Effect, Outputs, SessionKey, Store, TurnTimes};
+use control::Control;
+use kumi_store::{DataId, Effect, Outputs, SessionKey, Store, TurnTimes};
 use mio::event::Event;
 use mio::{Events, Poll, Token, Waker};
 use requests::Buffers;
@@ -87,6 +92,10 @@ pub(crate) struct Front {
     pub(crate) stop: Stop,
     pub(crate) discarder: Discarder,
     pub(crate) process: Process,
+    /// What the program around the server asks for.
+    pub(crate) control: Option<Control>,
+    /// The id of the data set, known when that is loaded.
+    data_id: Option<DataId>,
     /// A long command runs and this is a turn inside of it.
     inner: bool,
 }
@@ -190,6 +199,8 @@ impl Front {
                 startup_rss_bytes: rss_bytes(),
                 oom_score: OomScore::default(),
             },
+            control: None,
+            data_id: None,
             inner: false,
         })
     }
@@ -250,6 +261,7 @@ impl Front {
             self.accept(engine, index);
         }
         self.acceptor.retry_starved(self.clock.last().mono_ns);
+        self.serve_held_control(engine);
         self.carry_out(engine);
         if !self.inner {
             engine.store.end_turn(engine.outputs);
@@ -282,7 +294,7 @@ impl Front {
     fn handle(&mut self, engine: &mut EngineIo<'_>, ready: Ready) {
         let token = ready.token;
         if token == WAKER {
-            return;
+            return self.serve_control(engine);
         }
         if token.0 >= FIRST_LISTENER {
             return self.accept(engine, token.0 - FIRST_LISTENER);

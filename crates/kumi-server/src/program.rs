@@ -73,15 +73,11 @@ impl Program {
         crash::install(&target, config.settings().crash_log_enabled);
         let log = log::install(target, config.settings().loglevel);
         prepare_process(config.settings());
-        let server = ServerConfig {
-            config,
-            file,
-            log,
-            allocator: "mimalloc".into(),
-            supervised: false,
-            ends_process: true,
-            keeps_files: false,
-        };
+        let mut server = ServerConfig::from(config);
+        server.file = file;
+        server.log = log;
+        server.allocator = "mimalloc".into();
+        server.ends_process = true;
         Ok(Self {
             server,
             logs_to_file,
@@ -118,12 +114,12 @@ impl Program {
         });
         let shutdown = Shutdown::new();
         let _signals = SignalWatch::start(shutdown.clone()).map_err(ProgramError::Signals)?;
-        let (settings, addresses) = (settings.clone(), listeners.addresses());
+        let settings = settings.clone();
         let supervisor = Supervisor::find(settings.supervised);
         tracing::info!("Server initialized");
         self.server.supervised = supervisor.is_some();
-        let served = run_and_tell(self.server, listeners, &shutdown, || {
-            ready(&addresses, &settings);
+        let served = run_and_tell(self.server, listeners, &shutdown, |handle| {
+            ready(handle.addresses(), &settings);
             if let Some(supervisor) = &supervisor {
                 supervisor.ready();
             }

@@ -4,7 +4,8 @@ use crate::base::crash;
 use crate::base::descriptors;
 use crate::base::random;
 use crate::base::shutdown::Shutdown;
-use crate::front::{EngineIo, Front, ServerConfig, ServerError};
+use crate::front::{EngineIo, Found, Front, ServerConfig, ServerError, control};
+use crate::handle::{Places, ServerHandle};
 use crate::net::listen::Listeners;
 use crate::net::tls;
 use kumi_store::{Outputs, Store};
@@ -52,15 +53,16 @@ pub fn run(
     listeners: Listeners,
     shutdown: &Shutdown,
 ) -> Result<(), ServerError> {
-    run_and_tell(config.into(), listeners, shutdown, || {})
+    run_and_tell(config.into(), listeners, shutdown, |_| {})
 }
 
-/// As [`run`]; `ready` is called once the data is loaded.
+/// The one way in which a server starts, runs and ends, on the calling thread. `ready` is called with its handle once the
+/// data is loaded.
 pub(crate) fn run_and_tell(
     mut config: ServerConfig,
     listeners: Listeners,
     shutdown: &Shutdown,
-    ready: impl FnOnce(),
+    ready: impl FnOnce(ServerHandle),
 ) -> Result<(), ServerError> {
     descriptors::fit_maxclients(&mut config.config);
     let engine = config.config.clone();
@@ -70,9 +72,18 @@ pub(crate) fn run_and_tell(
     let tls = tls.map_err(|error| ServerError::Tls {
         reason: error.to_string(),
     })?;
+    let (places, users) = (Places::of(&listeners), config.users.clone());
+    let (sender, control) = control::channel();
     let mut front = Front::new(config, listeners, shutdown.clone())?;
+    front.control = Some(control);
     front.tls.config = tls;
     let settings = engine.settings();
+    if let Some(identity) = front.config.by_address.clone() {
+        let set = front.tls.set_identity(identity, &settings.tls);
+        set.map_err(|error| ServerError::Tls {
+            reason: error.to_string(),
+        })?;
+    }
     front.process.oom_score.start(settings, ends_process);
     let now = front.clock.read();
     let mut store = Store::new(engine, random::seeds()?, now);
@@ -81,18 +92,22 @@ pub(crate) fn run_and_tell(
     }
     store
         .load_users(&mut front)
+        .and_then(|()| store.set_host_users(&users))
         .map_err(|reason| ServerError::Users { reason })?;
     let mut engine = EngineIo {
         store: &mut store,
         outputs: &mut Outputs::new(),
     };
-    if !front.load_data(&mut engine)? {
+    let found = front.load_data(&mut engine)?;
+    if found == Found::Stopped {
         // Nothing is saved: the data is not complete.
         shutdown.attach(None);
         return Ok(());
     }
+    front.settle_data_id(&mut engine, found)?;
     announce(&front);
-    ready();
+    let data_id = engine.store.data_id();
+    ready(ServerHandle::new(places, data_id, shutdown.clone(), sender));
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let served = serve(&mut front, &mut engine);
         served.and_then(|()| stop(&mut front, &mut engine))

@@ -39,6 +39,11 @@ impl Shutdown {
     /// received, and returns. A server that has not started yet stops right after its start.
     pub fn request(&self) {
         self.0.requested.store(true, Ordering::SeqCst);
+        self.wake();
+    }
+
+    /// Wakes the loop, if it runs.
+    pub(crate) fn wake(&self) {
         let waker = lock(&self.0.waker);
         if let Some(waker) = waker.as_ref()
             && let Err(error) = waker.wake()

@@ -2,13 +2,13 @@
 
 use crate::front::{EngineIo, FIRST_LISTENER, Front};
 use crate::net::conn::Stream;
-use crate::net::listen::{Listener, Place};
+use crate::net::listen::{Listener, Place, Transport};
 use kumi_store::Peer;
 use kumi_store::config::Settings;
 use mio::{Interest, Registry, Token};
 use socket2::{SockRef, TcpKeepalive};
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 /// Connections accepted from one listener per turn of the loop.
@@ -125,20 +125,22 @@ impl Front {
             return Ok(false);
         };
         let (stream, remote, peer) = match listener {
-            Listener::Tcp { socket, tls, .. } => {
+            Listener::Tcp {
+                socket,
+                address,
+                access,
+            } => {
                 let (stream, addr) = socket.accept()?;
+                let local = stream.local_addr();
+                let local_ip = local.as_ref().map_or(address.ip(), SocketAddr::ip);
+                let transport = access.transport(local_ip);
                 let peer = Peer {
                     addr: addr.to_string(),
-                    laddr: stream
-                        .local_addr()
-                        .map_or_else(|_| String::new(), |addr| addr.to_string()),
+                    laddr: local.map_or_else(|_| String::new(), |addr| addr.to_string()),
+                    named_users_only: transport == Transport::TlsForUsers,
                     ..Peer::default()
                 };
-                let stream = if *tls {
-                    self.tls.begin(stream)?
-                } else {
-                    Stream::Tcp(stream)
-                };
+                let stream = self.tls.begin(stream, transport)?;
                 (stream, Some(addr.ip()), peer)
             }
             Listener::Unix { socket, path, .. } => {
@@ -157,7 +159,7 @@ impl Front {
         Ok(true)
     }
 
-    fn admit(
+    pub(super) fn admit(
         &mut self,
         engine: &mut EngineIo<'_>,
         mut stream: Stream,
@@ -169,6 +171,7 @@ impl Front {
             Some(TOO_MANY)
         } else if settings.protected_mode
             && engine.store.default_user_is_nopass()
+            && !peer.named_users_only
             && remote.is_some_and(|ip| !ip.to_canonical().is_loopback())
         {
             Some(PROTECTED)

@@ -1,7 +1,8 @@
 //! What a server is started with, and why it ends.
 
 use crate::base::log::LogControl;
-use kumi_store::Config;
+use crate::net::tls::config::TlsIdentity;
+use kumi_store::{Config, HostUser};
 use std::io;
 use std::path::PathBuf;
 
@@ -30,6 +31,13 @@ pub struct ServerConfig {
     pub ends_process: bool,
     /// Whether data is loaded from files at startup and kept in them: the RDB file, the append-only file.
     pub keeps_files: bool,
+    /// Users that the program needs. Their names begin with `kumi-`; commands do not change them, and no file has them.
+    pub users: Vec<HostUser>,
+    /// With a certificate here, each address of `bind` is served by what it is: a loopback address speaks plain text, every
+    /// other one TLS with this certificate, both on `port`. With TLS only named users log in: the default user may not, and
+    /// protected mode does not apply. If all addresses are listened on, each connection goes by the address that it was
+    /// made to.
+    pub by_address: Option<TlsIdentity>,
 }
 
 impl From<Config> for ServerConfig {
@@ -42,6 +50,8 @@ impl From<Config> for ServerConfig {
             supervised: false,
             ends_process: false,
             keeps_files: false,
+            users: Vec::new(),
+            by_address: None,
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::files::{rdb_file, snapshot};
 use crate::front::{EngineIo, Front};
 use crate::net::listen::{self, Place};
 use crate::net::tls;
+use crate::net::tls::config::TlsConfigError;
 use kumi_store::config::Settings;
 use kumi_store::{
     ApplyError, Config, Host, HostFacts, Now, Outputs, RewriteStart, SnapshotEncoder,
@@ -51,6 +52,12 @@ impl Host for Front {
             apply_maxclients(settings)?;
         }
         let tls = Self::new_tls(settings, changed)?;
+        if let Some(identity) = self.tls.identity()
+            && changed.iter().any(|name| name.starts_with("tls-"))
+        {
+            let set = self.tls.set_identity(identity, &settings.tls);
+            set.map_err(|error| refused_tls(&error))?;
+        }
         let owns_process = self.config.ends_process;
         let score = self
             .process
@@ -65,6 +72,7 @@ impl Host for Front {
             self.tls.config = tls;
         }
         self.apply_aof(settings, changed);
+        self.keep_data_id(settings, changed);
         self.note_key_delay(settings);
         if owns_process && changed.contains(&"crash-log-enabled") {
             crash::enable(settings.crash_log_enabled);
@@ -280,13 +288,14 @@ impl Front {
         changed: &[&'static str],
     ) -> Result<(), ApplyError> {
         let open = self.acceptor.places();
-        let opened = listen::open_tcp(settings, &open).or_else(|error| {
+        let by_address = self.config.by_address.is_some();
+        let opened = listen::open_tcp(settings, by_address, &open).or_else(|error| {
             if error.source.kind() != io::ErrorKind::AddrInUse {
                 return Err(error);
             }
             // A wildcard address of ours may be what is in the way of a specific one.
             self.acceptor.retain_tcp(|_| false);
-            listen::open_tcp(settings, &[])
+            listen::open_tcp(settings, by_address, &[])
                 .inspect_err(|_| self.reopen(&open, listen::backlog(settings)))
         });
         let failed = |error: anyhow::Error| {
@@ -324,13 +333,7 @@ impl Front {
         if !concerned || settings.tls.port == 0 {
             return Ok(None);
         }
-        let built = tls::config::build(&settings.tls).map_err(|error| {
-            tracing::warn!("Failed to configure TLS: {error}");
-            ApplyError {
-                directive: error.directive.into(),
-                message: format!("Unable to update TLS configuration: {}", error.reason),
-            }
-        })?;
+        let built = tls::config::build(&settings.tls).map_err(|error| refused_tls(&error))?;
         Ok(Some(built))
     }
 
@@ -344,6 +347,14 @@ impl Front {
                 tracing::error!(address = %place.address, %error, "an address could not be listened on again");
             }
         }
+    }
+}
+
+fn refused_tls(error: &TlsConfigError) -> ApplyError {
+    tracing::warn!("Failed to configure TLS: {error}");
+    ApplyError {
+        directive: error.directive.into(),
+        message: format!("Unable to update TLS configuration: {}", error.reason),
     }
 }
 

@@ -17,14 +17,24 @@ const TELL: Duration = Duration::from_secs(2);
 /// How often clients are answered while data is loaded.
 const SERVE: Duration = Duration::from_millis(20);
 
+/// What a server found on disk at its start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// No file: there is no data yet.
+    Nothing,
+    /// A data set, which is loaded.
+    Data,
+    /// The server was asked to stop before the data was loaded.
+    Stopped,
+}
+
 impl Front {
     /// Loads the data set at startup, and begins the append-only file. Clients are answered meanwhile.
-    /// False if the server was asked to stop before it was done.
-    pub(crate) fn load_data(&mut self, engine: &mut EngineIo<'_>) -> Result<bool, ServerError> {
+    pub(crate) fn load_data(&mut self, engine: &mut EngineIo<'_>) -> Result<Found, ServerError> {
         let settings = engine.store.config().settings().clone();
         if !self.config.keeps_files {
             return match settings.appendonly {
-                false => Ok(true),
+                false => Ok(Found::Nothing),
                 true => Err(ServerError::Load {
                     path: "appendonly yes".into(),
                     error: "this server keeps its data in memory only".into(),
@@ -75,22 +85,25 @@ impl Front {
             unusable(error)
         })?;
         let continues = manifest.is_some();
-        let mut found = LoadedAof::default();
+        let (mut found, mut loaded) = (Found::Data, LoadedAof::default());
         if let Some(manifest) = &manifest {
-            let loaded = self.load_aof(engine, &place, manifest, settings.aof_load_truncated);
+            let aof = self.load_aof(engine, &place, manifest, settings.aof_load_truncated);
             if self.is_stopping() {
-                return Ok(false);
+                return Ok(Found::Stopped);
             }
-            found = loaded.map_err(failed)?;
-        } else if !load_rdb(self, engine)? {
-            return Ok(false);
+            loaded = aof.map_err(failed)?;
+        } else {
+            found = load_rdb(self, engine)?;
+            if found == Found::Stopped {
+                return Ok(found);
+            }
         }
         let start = Start {
             place: place.clone(),
             lock: Some(lock),
             manifest: manifest.unwrap_or_default(),
-            lengths: found.lengths,
-            seed: found.seed,
+            lengths: loaded.lengths,
+            seed: loaded.seed,
             stream: engine.store.write_offset(),
             last_increment: 0,
         };
@@ -107,7 +120,7 @@ impl Front {
             });
         }
         self.aof.running = Some(Box::new(aof));
-        Ok(true)
+        Ok(found)
     }
 
     /// Loads an append-only file and cuts off what was not written completely.
@@ -224,8 +237,8 @@ impl Front {
     }
 }
 
-/// Loads the data set, if there is one. False if the server was asked to stop meanwhile.
-fn load_rdb(front: &mut Front, engine: &mut EngineIo<'_>) -> Result<bool, ServerError> {
+/// Loads the data set, if there is one.
+fn load_rdb(front: &mut Front, engine: &mut EngineIo<'_>) -> Result<Found, ServerError> {
     let path = rdb_file::path(engine.store.config().settings());
     let failed = |error: String| ServerError::Load {
         path: path.clone(),
@@ -233,7 +246,7 @@ fn load_rdb(front: &mut Front, engine: &mut EngineIo<'_>) -> Result<bool, Server
     };
     let file = match File::open(&path) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
         Err(error) => return Err(failed(error.to_string())),
     };
     let total = file.metadata().map_or(0, |facts| facts.len()).max(1);
@@ -249,7 +262,7 @@ fn load_rdb(front: &mut Front, engine: &mut EngineIo<'_>) -> Result<bool, Server
     engine.store.end_loading(engine.outputs);
     let loaded = match loaded {
         // The server was asked to stop.
-        Err(LoadError::Stopped) => return Ok(false),
+        Err(LoadError::Stopped) => return Ok(Found::Stopped),
         Err(LoadError::Damaged(error)) => {
             return Err(ServerError::Damaged {
                 path: path.clone(),
@@ -275,7 +288,7 @@ fn load_rdb(front: &mut Front, engine: &mut EngineIo<'_>) -> Result<bool, Server
         },
         loaded.expired,
     );
-    Ok(true)
+    Ok(Found::Data)
 }
 
 /// Executes what is loaded, and answers clients meanwhile.

@@ -2,9 +2,12 @@
 
 use crate::front::{EngineIo, Front};
 use crate::net::conn::{Input, READ_BYTES, Received, Stream};
-use crate::net::tls::TlsStream;
+use crate::net::listen::Transport;
+use crate::net::tls::config::{TlsConfigError, TlsIdentity};
 use crate::net::tls::failures::Failures;
+use crate::net::tls::{self, TlsStream};
 use kumi_store::SessionKey;
+use kumi_store::config::TlsSettings;
 use mio::net::TcpStream;
 use std::collections::VecDeque;
 use std::io;
@@ -16,8 +19,10 @@ const HANDSHAKE_NS: u64 = 10_000_000_000;
 /// What connections with TLS are served with.
 #[derive(Debug, Default)]
 pub(crate) struct TlsAccess {
-    /// For new connections; none if there is no listener with TLS.
+    /// For new connections to `tls-port`; none if there is none.
     pub(crate) config: Option<Arc<rustls::ServerConfig>>,
+    /// For new connections of named users, with the certificate of the program around the server.
+    for_users: Option<(TlsIdentity, Arc<rustls::ServerConfig>)>,
     /// When handshakes have to be over, by the steady clock, in the order they began.
     pub(super) handshakes: VecDeque<(u64, SessionKey)>,
     failures: Failures,
@@ -26,9 +31,50 @@ pub(crate) struct TlsAccess {
 }
 
 impl TlsAccess {
-    /// Begins a handshake.
-    pub(super) fn begin(&self, socket: TcpStream) -> io::Result<Stream> {
-        let config = self.config.clone();
+    /// Serves new connections of named users with this certificate.
+    ///
+    /// # Errors
+    /// Why it cannot be used; the one before stays.
+    pub(crate) fn set_identity(
+        &mut self,
+        identity: TlsIdentity,
+        settings: &TlsSettings,
+    ) -> Result<(), TlsConfigError> {
+        let config = tls::config::build_for(&identity, settings)?;
+        self.for_users = Some((identity, config));
+        Ok(())
+    }
+
+    /// The same while the server runs; only where a certificate is in use.
+    ///
+    /// # Errors
+    /// Why not.
+    pub(super) fn replace_identity(
+        &mut self,
+        identity: TlsIdentity,
+        settings: &TlsSettings,
+    ) -> Result<(), String> {
+        if self.for_users.is_none() {
+            return Err("this server has no listeners that decide by the address".to_owned());
+        }
+        self.set_identity(identity, settings)
+            .map_err(|error| error.to_string())
+    }
+
+    /// The certificate of the program around the server, if there is one.
+    pub(super) fn identity(&self) -> Option<TlsIdentity> {
+        self.for_users
+            .as_ref()
+            .map(|(identity, _)| identity.clone())
+    }
+
+    /// Takes a new connection; with TLS it begins a handshake.
+    pub(super) fn begin(&self, socket: TcpStream, transport: Transport) -> io::Result<Stream> {
+        let config = match transport {
+            Transport::Plain => return Ok(Stream::Tcp(socket)),
+            Transport::Tls => self.config.clone(),
+            Transport::TlsForUsers => self.for_users.as_ref().map(|(_, config)| config.clone()),
+        };
         let config = config.ok_or_else(|| io::Error::other("TLS is not configured"))?;
         let stream = TlsStream::new(socket, config).map_err(io::Error::other)?;
         Ok(Stream::Tls(Box::new(stream)))

@@ -66,7 +66,12 @@ impl Listeners {
     /// # Errors
     /// The first address that could not be opened.
     pub fn open(settings: &Settings) -> Result<Self, ListenError> {
-        let mut listeners = Self(open_tcp(settings, &[])?.new);
+        Self::open_by(settings, false)
+    }
+
+    /// The same; `by_address` says that the addresses of `port` are [`Access::ByAddress`].
+    pub(crate) fn open_by(settings: &Settings, by_address: bool) -> Result<Self, ListenError> {
+        let mut listeners = Self(open_tcp(settings, by_address, &[])?.new);
         if let Some(path) = &settings.unixsocket {
             let path = PathBuf::from(OsStr::from_bytes(path));
             let listener = open_unix(&path, settings.unixsocketperm, backlog(settings))
@@ -87,7 +92,7 @@ impl Listeners {
         self.0.push(Listener::Tcp {
             socket,
             address,
-            tls: false,
+            access: Access::Plain,
         });
         Ok(())
     }
@@ -130,11 +135,69 @@ impl Listeners {
         self.0.iter().filter_map(Listener::tls_address).collect()
     }
 
+    /// An address on which clients of this machine speak plain text.
+    pub(crate) fn plain_loopback(&self) -> Option<SocketAddr> {
+        let places = self.0.iter().filter_map(Listener::place);
+        let mut addresses = places.filter_map(|Place { address, access }| {
+            let ip = match address.ip() {
+                ip if !ip.is_unspecified() => ip,
+                IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+                IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+            };
+            let is_plain = access.transport(ip) == Transport::Plain;
+            (is_plain && is_loopback(ip)).then(|| SocketAddr::new(ip, address.port()))
+        });
+        addresses.next()
+    }
+
+    /// The path of the first Unix socket.
+    pub(crate) fn unix_path(&self) -> Option<&Path> {
+        self.0.iter().find_map(Listener::unix_path)
+    }
+
     /// Whether there is no listener.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+}
+
+/// How clients of a TCP listener are served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// In plain text: `port`.
+    Plain,
+    /// With TLS: `tls-port`.
+    Tls,
+    /// In plain text if they have connected to a loopback address, else with TLS and as named users only. The address is
+    /// that of the server's end, which is the listener's own unless it listens on all addresses. Packets to a loopback
+    /// address do not come from other machines.
+    ByAddress,
+}
+
+/// How one connection is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Transport {
+    Plain,
+    Tls,
+    /// TLS with the certificate of the program around the server; the default user may not log in.
+    TlsForUsers,
+}
+
+impl Access {
+    /// How a connection to this address of the machine is served.
+    pub(crate) fn transport(self, local: IpAddr) -> Transport {
+        match self {
+            Access::Plain => Transport::Plain,
+            Access::Tls => Transport::Tls,
+            Access::ByAddress if is_loopback(local) => Transport::Plain,
+            Access::ByAddress => Transport::TlsForUsers,
+        }
+    }
+}
+
+fn is_loopback(ip: IpAddr) -> bool {
+    ip.to_canonical().is_loopback()
 }
 
 /// One listening socket.
@@ -143,8 +206,7 @@ pub(crate) enum Listener {
     Tcp {
         socket: mio::net::TcpListener,
         address: SocketAddr,
-        /// Its clients speak TLS.
-        tls: bool,
+        access: Access,
     },
     Unix {
         socket: mio::net::UnixListener,
@@ -158,20 +220,22 @@ impl Listener {
     /// Where clients connect without TLS.
     pub(crate) fn tcp_address(&self) -> Option<SocketAddr> {
         self.place()
-            .and_then(|place| (!place.tls).then_some(place.address))
+            .and_then(|place| (!place.is_tls()).then_some(place.address))
     }
 
     /// Where clients connect with TLS.
     pub(crate) fn tls_address(&self) -> Option<SocketAddr> {
         self.place()
-            .and_then(|place| place.tls.then_some(place.address))
+            .and_then(|place| place.is_tls().then_some(place.address))
     }
 
     pub(crate) fn place(&self) -> Option<Place> {
         match self {
-            Listener::Tcp { address, tls, .. } => Some(Place {
+            Listener::Tcp {
+                address, access, ..
+            } => Some(Place {
                 address: *address,
-                tls: *tls,
+                access: *access,
             }),
             Listener::Unix { .. } => None,
         }
@@ -201,7 +265,14 @@ impl Drop for SocketFile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) address: SocketAddr,
-    pub(crate) tls: bool,
+    pub(crate) access: Access,
+}
+
+impl Place {
+    /// Whether its clients speak TLS. All addresses together count as one of another machine.
+    fn is_tls(self) -> bool {
+        self.access.transport(self.address.ip()) != Transport::Plain
+    }
 }
 
 /// The result of [`open_tcp`]: listeners that were already open, and those it opened.
@@ -211,12 +282,21 @@ pub(crate) struct Opened {
     pub(crate) new: Vec<Listener>,
 }
 
-/// Opens every address of `bind` on `port` and `tls-port` that is not `open` yet; none for a port that is 0.
-pub(crate) fn open_tcp(settings: &Settings, open: &[Place]) -> Result<Opened, ListenError> {
+/// Opens every address of `bind` on `port` and `tls-port` that is not `open` yet; none for a port that is 0. `by_address`
+/// says that `port` is [`Access::ByAddress`].
+pub(crate) fn open_tcp(
+    settings: &Settings,
+    by_address: bool,
+    open: &[Place],
+) -> Result<Opened, ListenError> {
     let mut opened = Opened::default();
-    for (port, tls) in [(settings.port, false), (settings.tls.port, true)] {
+    let access = match by_address {
+        true => Access::ByAddress,
+        false => Access::Plain,
+    };
+    for (port, access) in [(settings.port, access), (settings.tls.port, Access::Tls)] {
         if port != 0 {
-            open_port(settings, port, tls, open, &mut opened)?;
+            open_port(settings, port, access, open, &mut opened)?;
         }
     }
     Ok(opened)
@@ -225,7 +305,7 @@ pub(crate) fn open_tcp(settings: &Settings, open: &[Place]) -> Result<Opened, Li
 fn open_port(
     settings: &Settings,
     port: u16,
-    tls: bool,
+    access: Access,
     open: &[Place],
     opened: &mut Opened,
 ) -> Result<(), ListenError> {
@@ -234,7 +314,7 @@ fn open_port(
         let host = String::from_utf8_lossy(&bind.host).into_owned();
         let name = format!("{host}:{port}");
         let result = resolve(&bind.host, port).and_then(|address| {
-            let place = Place { address, tls };
+            let place = Place { address, access };
             if open.contains(&place) {
                 opened.kept.push(place);
             } else {
@@ -296,7 +376,7 @@ fn resolve(host: &[u8], port: u16) -> io::Result<SocketAddr> {
 }
 
 pub(crate) fn open_address(place: Place, backlog: i32) -> io::Result<Listener> {
-    let Place { address, tls } = place;
+    let Place { address, access } = place;
     let socket = Socket::new(
         Domain::for_address(address),
         Type::STREAM,
@@ -314,7 +394,7 @@ pub(crate) fn open_address(place: Place, backlog: i32) -> io::Result<Listener> {
     Ok(Listener::Tcp {
         socket: mio::net::TcpListener::from_std(listener),
         address,
-        tls,
+        access,
     })
 }
 

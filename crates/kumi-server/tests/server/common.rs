@@ -6,8 +6,9 @@
 use kumi_resp::{Frame, ReplyLimits, decode_reply};
 use std::fmt::Debug;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{IpAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::Duration;
@@ -289,5 +290,66 @@ pub(crate) fn eventually<T: Debug>(mut look: impl FnMut() -> T, holds: impl Fn(&
         }
         assert!(start.elapsed() < TEST_TIMEOUT, "still {seen:?}");
         std::thread::yield_now();
+    }
+}
+
+/// Runs `test`, which has this name, with an address of this machine that is not of the loopback interface: a connection to
+/// it counts as one from outside. A machine that is cut off gets such an address in a network namespace, or on `lo`.
+pub(crate) fn with_outward_address(name: &str, test: impl FnOnce(IpAddr)) {
+    const GIVEN: &str = "KUMI_TEST_OUTWARD";
+    /// Set aside for documentation: no machine has it.
+    const ADDRESS: &str = "192.0.2.77";
+    if let Ok(given) = std::env::var(GIVEN) {
+        return test(given.parse().expect("an address"));
+    }
+    let probe = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
+    let outward = probe
+        .connect("203.0.113.1:9")
+        .and_then(|()| probe.local_addr());
+    if let Ok(outward) = outward
+        && !outward.ip().is_loopback()
+        && !outward.ip().is_unspecified()
+    {
+        return test(outward.ip());
+    }
+    let program = std::env::current_exe().unwrap();
+    let script = format!(
+        "ip link set lo up && ip addr add {ADDRESS}/32 dev lo && exec \"$0\" --exact {name} --nocapture"
+    );
+    let in_namespace = Command::new("unshare")
+        .args(["--map-root-user", "--net", "sh", "-c", &script])
+        .arg(program)
+        .env(GIVEN, ADDRESS)
+        .output();
+    let reason = match in_namespace {
+        Ok(output) => {
+            let out = String::from_utf8_lossy(&output.stdout).into_owned();
+            let err = String::from_utf8_lossy(&output.stderr).into_owned();
+            if out.contains("running 1 test") {
+                assert!(output.status.success(), "{out}{err}");
+                return;
+            }
+            err
+        }
+        Err(error) => error.to_string(),
+    };
+    let on_loopback = |change: &str| {
+        let commands = [("ip", None), ("sudo", Some(["-n", "ip"]))];
+        commands.iter().any(|(program, first)| {
+            let mut command = Command::new(program);
+            command.args(first.iter().flatten());
+            command.args(["addr", change, &format!("{ADDRESS}/32"), "dev", "lo"]);
+            command.output().is_ok_and(|output| output.status.success())
+        })
+    };
+    assert!(
+        on_loopback("add"),
+        "this machine has no address but the loopback's, and neither a network namespace nor `ip addr add` gives it \
+         one: {reason}"
+    );
+    let outcome = catch_unwind(AssertUnwindSafe(|| test(ADDRESS.parse().unwrap())));
+    on_loopback("del");
+    if let Err(panic) = outcome {
+        resume_unwind(panic);
     }
 }

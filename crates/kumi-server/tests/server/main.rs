@@ -18,5 +18,6 @@ mod live;
 mod old_files;
 mod scripts;
 mod snapshots;
+mod start;
 mod tls;
 mod traffic;

@@ -67,7 +67,10 @@ impl Pair {
         accepted.set_nonblocking(true).unwrap();
         // Or the system would keep a reply back until the one before it is acknowledged.
         accepted.set_nodelay(true).unwrap();
-        let stream = front.tls.begin(TcpStream::from_std(accepted)).unwrap();
+        let stream = front
+            .tls
+            .begin(TcpStream::from_std(accepted), Transport::Tls)
+            .unwrap();
         let key = store.connect(Peer::default(), now);
         let registry = front.poller.poll.registry();
         front.connections.add(registry, key, stream).unwrap();

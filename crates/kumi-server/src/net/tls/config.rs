@@ -7,9 +7,11 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{NoServerSessionStorage, ServerSessionMemoryCache, WebPkiClientVerifier};
 use rustls::{
-    RootCertStore, ServerConfig, SupportedCipherSuite, SupportedProtocolVersion, version,
+    ConfigBuilder, RootCertStore, ServerConfig, SupportedCipherSuite, SupportedProtocolVersion,
+    WantsVerifier, version,
 };
 use std::ffi::OsStr;
+use std::fmt;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -34,8 +36,68 @@ fn wrong(directive: &'static str, reason: impl Into<String>) -> TlsConfigError {
     }
 }
 
-/// Reads the files and makes the configuration of new connections.
-pub(crate) fn build(tls: &TlsSettings) -> Result<Arc<ServerConfig>, TlsConfigError> {
+/// A certificate chain and its key, which a program gives a server. Clones share them.
+#[derive(Clone)]
+pub struct TlsIdentity(Arc<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>);
+
+/// Text that holds no certificate, or no key that can be read. The caller's mistake.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct TlsIdentityError(String);
+
+impl TlsIdentity {
+    /// Reads a chain of certificates, the server's own first, and its unencrypted key, both in PEM.
+    ///
+    /// # Errors
+    /// One of them cannot be read. Whether they belong together shows when a server uses them.
+    pub fn from_pem(certificates: &[u8], key: &[u8]) -> Result<Self, TlsIdentityError> {
+        let unreadable = |what: &str, error: rustls::pki_types::pem::Error| {
+            TlsIdentityError(format!("the {what} cannot be read: {error}"))
+        };
+        let chain = CertificateDer::pem_slice_iter(certificates);
+        let chain: Vec<_> = chain
+            .collect::<Result<_, _>>()
+            .map_err(|error| unreadable("certificate", error))?;
+        if chain.is_empty() {
+            return Err(TlsIdentityError("there is no certificate".to_owned()));
+        }
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| unreadable("key", error))?;
+        Ok(Self(Arc::new((chain, key))))
+    }
+}
+
+impl fmt::Debug for TlsIdentity {
+    /// Shows no key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TlsIdentity").finish_non_exhaustive()
+    }
+}
+
+/// Makes the configuration of new connections with a certificate that a program has given. Clients show none. The other
+/// directives hold as they do for `tls-port`.
+pub(crate) fn build_for(
+    identity: &TlsIdentity,
+    tls: &TlsSettings,
+) -> Result<Arc<ServerConfig>, TlsConfigError> {
+    let (_, builder) = begin(tls)?;
+    let (chain, key) = &*identity.0;
+    let config = builder
+        .with_no_client_auth()
+        .with_single_cert(chain.clone(), key.clone_key())
+        .map_err(|error| wrong("tls-cert-file", error.to_string()))?;
+    Ok(finish(config, tls))
+}
+
+/// The versions and suites of the directives.
+fn begin(
+    tls: &TlsSettings,
+) -> Result<
+    (
+        Arc<CryptoProvider>,
+        ConfigBuilder<ServerConfig, WantsVerifier>,
+    ),
+    TlsConfigError,
+> {
     let provider = Arc::new(CryptoProvider {
         cipher_suites: cipher_suites(tls.ciphersuites.as_deref())?,
         ..ring::default_provider()
@@ -44,6 +106,12 @@ pub(crate) fn build(tls: &TlsSettings) -> Result<Arc<ServerConfig>, TlsConfigErr
     let builder = ServerConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(&versions)
         .map_err(|error| wrong("tls-protocols", error.to_string()))?;
+    Ok((provider, builder))
+}
+
+/// Reads the files and makes the configuration of new connections.
+pub(crate) fn build(tls: &TlsSettings) -> Result<Arc<ServerConfig>, TlsConfigError> {
+    let (provider, builder) = begin(tls)?;
     let builder = match tls.auth_clients {
         TlsAuthClients::No => builder.with_no_client_auth(),
         TlsAuthClients::Yes | TlsAuthClients::Optional => {
@@ -59,9 +127,14 @@ pub(crate) fn build(tls: &TlsSettings) -> Result<Arc<ServerConfig>, TlsConfigErr
             builder.with_client_cert_verifier(verifier)
         }
     };
-    let mut config = builder
+    let config = builder
         .with_single_cert(certificates(tls)?, private_key(tls)?)
         .map_err(|error| wrong("tls-cert-file", error.to_string()))?;
+    Ok(finish(config, tls))
+}
+
+/// The order of suites and the cache of sessions as the directives have them.
+fn finish(mut config: ServerConfig, tls: &TlsSettings) -> Arc<ServerConfig> {
     config.ignore_client_order = tls.prefer_server_ciphers;
     config.session_storage = if tls.session_caching {
         let size = match tls.session_cache_size {
@@ -72,7 +145,7 @@ pub(crate) fn build(tls: &TlsSettings) -> Result<Arc<ServerConfig>, TlsConfigErr
     } else {
         Arc::new(NoServerSessionStorage {})
     };
-    Ok(Arc::new(config))
+    Arc::new(config)
 }
 
 /// The versions that `tls-protocols` names; all there are without it.
