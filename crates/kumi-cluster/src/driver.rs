@@ -5,7 +5,8 @@
 //!        │              │
 //!        │           Carrier ── Link ── cluster.gossip  (reliable: snapshots, push-pull, what is too large)
 //!        │              │        └───── cluster.packets (datagrams: heartbeats, probes, pushes)
-//!        └─ Admin ── cluster.admin (JSON requests and events, for operators)
+//!        ├─ Admin ── cluster.admin (JSON requests and events, for operators)
+//!        └─ Peers ── cluster.peer  (who opens the channels of the program, which share the port)
 //! ```
 //!
 //! The driver decides nothing about members. It has clocks, sockets, queues and limits, and the core has everything else.
@@ -22,7 +23,9 @@ mod link;
 mod link_table;
 mod memory;
 mod node;
+mod own_life;
 mod parts;
+mod peers;
 mod quic;
 mod resolve;
 mod shared;
@@ -41,6 +44,8 @@ pub use error::DriverError;
 pub use link_table::MAX_LINKS;
 pub use memory::MemoryNetwork;
 pub use node::{ClusterNode, NodeOptions};
+pub use own_life::{OwnLife, OwnLifeWatch};
+pub use peers::{NodeChannels, Peer, PeerConnection, PeerError};
 pub use quic::Security;
 pub use shared::{MembershipRuntimeShared, Turn};
 pub use transport::Transport;

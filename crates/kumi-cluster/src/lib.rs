@@ -40,5 +40,6 @@ pub use crate::core::{
 pub use driver::{
     AdminClient, AdminError, AdminEvent, AdminEvents, AdminWatch, ClusterNode, ClusterView,
     ClusterWatch, DriverError, DriverMetrics, LifeNotice, LifeWatch, MemberRow, MemoryNetwork,
-    NodeOptions, Notice, QuarantineRow, Security, Transport,
+    NodeChannels, NodeOptions, Notice, OwnLife, OwnLifeWatch, Peer, PeerConnection, PeerError,
+    QuarantineRow, Security, Transport,
 };

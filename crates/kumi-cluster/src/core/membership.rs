@@ -12,6 +12,7 @@ mod gossip;
 mod join;
 mod learn;
 mod meeting;
+mod names;
 mod operator;
 pub(crate) mod parts;
 mod receive;
@@ -43,6 +44,7 @@ use parts::detection::Detection;
 use parts::dissemination::Dissemination;
 use parts::joining::Joining;
 use parts::local_health::LocalHealth;
+use parts::name_checks::NameChecks;
 use parts::outbox::Outbox;
 use parts::own::Own;
 use parts::suspects::Suspects;
@@ -121,6 +123,7 @@ pub struct MembershipRuntime {
     own: Own,
     claims: Claims,
     joining: Joining,
+    name_checks: NameChecks,
     addresses: Addresses,
     local_health: LocalHealth,
     table: MembershipTable,
@@ -156,6 +159,7 @@ impl MembershipRuntime {
             own: Own::new(identity, node.metadata, (node.unix_ms, now)),
             claims: Claims::default(),
             joining: Joining::default(),
+            name_checks: NameChecks::default(),
             addresses: Addresses::new(config.max_address_book),
             local_health: LocalHealth::new(now),
             table: MembershipTable::new(config.max_members),
@@ -191,6 +195,11 @@ impl MembershipRuntime {
     /// This node's own incarnation.
     pub fn incarnation(&self) -> u64 {
         self.own.incarnation()
+    }
+
+    /// This node's own metadata.
+    pub fn metadata(&self) -> &MemberMetadata {
+        self.own.metadata()
     }
 
     /// The configuration it runs by.
@@ -267,6 +276,7 @@ impl MembershipRuntime {
             quarantines: self.quarantine.len(),
             addresses: self.addresses.former_len(),
             named: self.addresses.named_len(),
+            name_checks: self.name_checks.len(),
             reports: self.outbox.reports_len(),
             pending: self.outbox.len(),
         }
@@ -315,6 +325,7 @@ impl MembershipRuntime {
             self.poll_timeouts(now);
             self.poll_claim(now);
             self.poll_join(now);
+            self.poll_names(now);
             self.poll_watches(now);
             self.poll_heartbeat(now);
             self.poll_push(now);
@@ -353,6 +364,7 @@ impl MembershipRuntime {
             self.dissemination.push_at(),
             self.dissemination.push_pull_at(),
             self.joining.deadline(),
+            self.name_checks.deadline(),
             self.own.leave_ends(),
             self.claims.deadline(),
             self.timeouts.next(),
@@ -510,6 +522,7 @@ impl MembershipRuntime {
         self.detection.stop();
         self.dissemination.stop();
         self.joining.end();
+        self.name_checks.clear();
         self.own.set_leave_ends(None);
         self.claims.take();
     }

@@ -46,6 +46,10 @@ pub enum DriverError {
     /// The operating system gives no random numbers. Nothing of this crate runs without them.
     #[error("the operating system gives no random numbers")]
     Random(#[source] getrandom::Error),
+    /// The registry that was given to the node has a channel of this name, which is the node's own: another node has the registry,
+    /// or the program uses a name that begins with `cluster.`.
+    #[error("the registry already has the channel {0}")]
+    ChannelTaken(String),
     /// Two nodes of one in-memory network have the same authority.
     #[error("{0} is on this network already")]
     AuthorityTaken(String),

@@ -3,7 +3,8 @@
 use super::error::DriverError;
 use crate::core::Authority;
 use kumi_unison::{
-    ChannelOptions, ChannelRegistry, ChannelSource, MemoryClient, NetworkError, UnisonChannel,
+    ChannelOptions, ChannelRegistry, ChannelSource, MemoryClient, NetworkError, ServerIdentity,
+    UnisonChannel,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -161,6 +162,10 @@ impl MemoryLine {
         let channel = self.client.open_channel(name, options).await?;
         self.channels().push(channel.clone());
         Ok(channel)
+    }
+
+    pub(super) fn identity(&self) -> ServerIdentity {
+        self.client.identity()
     }
 
     pub(super) fn close(&self) {

@@ -11,7 +11,10 @@ use super::counters::{Counters, DriverMetrics};
 use super::departures::LifeWatch;
 use super::error::DriverError;
 use super::inbound::{Inbound, InboundQueue};
+use super::link::{GOSSIP_CHANNEL, PACKET_CHANNEL};
+use super::own_life::OwnLifeWatch;
 use super::parts::Parts;
+use super::peers::{self, NodeChannels, Offered, PeerConnection, PeerError, Peers};
 use super::quic::Security;
 use super::shared::MembershipRuntimeShared;
 use super::transport::Transport;
@@ -69,6 +72,7 @@ pub struct NodeOptions {
     pub(super) metadata: MemberMetadata,
     pub(super) observer: bool,
     pub(super) admin: bool,
+    pub(super) channels: Option<NodeChannels>,
 }
 
 impl NodeOptions {
@@ -84,6 +88,7 @@ impl NodeOptions {
             metadata: MemberMetadata::EMPTY,
             observer: false,
             admin: true,
+            channels: None,
         }
     }
 
@@ -130,6 +135,14 @@ impl NodeOptions {
         self
     }
 
+    /// Channels of the program, a [`ChannelRegistry`] or [`NodeChannels`], that peers which can connect are offered on the node's
+    /// port. The registry serves this node until it has ended. Default: none.
+    #[must_use]
+    pub fn channels(mut self, channels: impl Into<NodeChannels>) -> Self {
+        self.channels = Some(channels.into());
+        self
+    }
+
     /// Whether peers that can connect are offered the `cluster.admin` channel. Default: true.
     #[must_use]
     pub fn admin(mut self, on: bool) -> Self {
@@ -169,7 +182,17 @@ impl NodeOptions {
 pub struct ClusterNode {
     parts: Arc<Parts>,
     core_task: Option<JoinHandle<()>>,
+    /// Removes the node's channels from the registry when the node is dropped.
+    _offered: Offered,
 }
+
+/// The channels of a node. All begin with `cluster.`.
+const OWN_CHANNELS: &[&str] = &[
+    GOSSIP_CHANNEL,
+    PACKET_CHANNEL,
+    admin::ADMIN_CHANNEL,
+    peers::PEER_CHANNEL,
+];
 
 impl ClusterNode {
     /// Listens, joins its seeds, and runs on the current tokio runtime. Returns once it listens; being Up comes later,
@@ -188,9 +211,16 @@ impl ClusterNode {
         F: Future<Output = ()> + Send + 'static,
     {
         options.config.check()?;
-        let registry = ChannelRegistry::new("kumi-cluster", env!("CARGO_PKG_VERSION"), "cluster");
+        let own_registry =
+            || ChannelRegistry::new("kumi-cluster", env!("CARGO_PKG_VERSION"), "cluster");
+        let channels = options.channels.clone();
+        let channels = channels.unwrap_or_else(|| own_registry().into());
+        let registry = channels.registry().clone();
+        let offered = Offered::new(&registry, OWN_CHANNELS)?;
         let slot: CarrierSlot = Arc::default();
         carrier::register(&registry, &slot);
+        let peers_slot: peers::PeersSlot = Arc::default();
+        peers::register(&registry, &peers_slot);
         let admin_slot: admin::AdminSlot = Arc::new(OnceLock::new());
         if options.admin {
             admin::register(&registry, &admin_slot);
@@ -224,9 +254,20 @@ impl ClusterNode {
             stop.child_token(),
         );
         let _ = slot.set(Arc::downgrade(&carrier));
+        let peers = Peers::new(
+            transport.clone(),
+            shared.clone(),
+            options.config.cluster_name.clone(),
+            name.clone(),
+            &channels,
+            counters.clone(),
+            stop.child_token(),
+        );
+        let _ = peers_slot.set(Arc::downgrade(&peers));
         let parts = Arc::new(Parts {
             shared,
             carrier,
+            peers,
             clock,
             counters,
             cluster_name: options.config.cluster_name.clone(),
@@ -269,6 +310,7 @@ impl ClusterNode {
         Ok(Self {
             parts,
             core_task: Some(core_task),
+            _offered: offered,
         })
     }
 
@@ -353,6 +395,51 @@ impl ClusterNode {
     /// and seeds of another cluster.
     pub fn unreachable(&self) -> Vec<(Authority, String)> {
         self.parts.carrier.failures()
+    }
+
+    /// Waits until this node is Up. Fails with [`MembershipError::NameTaken`] as soon as a seed has answered that a live member
+    /// has its name. The node goes on asking, and is let in when that member has ended: a caller that does not want that shuts
+    /// it down. Fails with [`MembershipError::NotStarted`] when the node has stopped, and for an observer.
+    pub async fn until_up(&self) -> Result<(), MembershipError> {
+        let mut life = self.parts.shared.own_life();
+        let mut events = self.subscribe();
+        loop {
+            let (status, refusal) = self
+                .parts
+                .shared
+                .with(|runtime| (runtime.status(), runtime.refusal()));
+            match (status, refusal) {
+                (Some(NodeStatus::Up | NodeStatus::Suspect), _) => return Ok(()),
+                (Some(NodeStatus::Joining), None) => {}
+                (Some(NodeStatus::Joining), Some(refusal)) => return Err(refusal),
+                _ => return Err(MembershipError::NotStarted),
+            }
+            tokio::select! {
+                changed = life.changed() => changed.map_err(|_| MembershipError::NotStarted)?,
+                _ = events.next() => {}
+            }
+        }
+    }
+
+    /// The life of this node itself: which it is, and when it ends or another one begins. A node that is declared dead, replaced
+    /// or isolated in the eyes of the others takes a new life without ending.
+    pub fn own_life(&self) -> OwnLifeWatch {
+        OwnLifeWatch::new(self.parts.name.clone(), self.parts.shared.own_life())
+    }
+
+    /// Connects to a member by its name, to open channels of its program there. The member knows this node's name and life by
+    /// [`NodeChannels::peer`]. Cancelling it closes what was made.
+    pub async fn connect(&self, member: &NodeName) -> Result<PeerConnection, PeerError> {
+        self.parts.peers.connect(member).await
+    }
+
+    /// Replaces the metadata of this node by what `change` makes of it, so that several parts of a program can each change their
+    /// own keys. The name stays. `change` must not call the node.
+    pub fn update_metadata(
+        &self,
+        change: impl FnOnce(&MemberMetadata) -> Result<MemberMetadata, MembershipError>,
+    ) -> Result<(), MembershipError> {
+        self.parts.update_metadata(change)
     }
 
     /// Keeps an authority out of the cluster for a while, whatever its uid.

@@ -3,6 +3,7 @@
 use super::carrier::Carrier;
 use super::clock::Clock;
 use super::counters::Counters;
+use super::peers::Peers;
 use super::shared::MembershipRuntimeShared;
 use super::transport::Transport;
 use crate::core::{
@@ -19,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 pub(super) struct Parts {
     pub(super) shared: MembershipRuntimeShared,
     pub(super) carrier: Arc<Carrier>,
+    pub(super) peers: Arc<Peers>,
     pub(super) clock: Clock,
     pub(super) counters: Arc<Counters>,
     pub(super) cluster_name: String,
@@ -68,6 +70,20 @@ impl Parts {
         let done = self
             .shared
             .with(|runtime| runtime.set_metadata(metadata, now));
+        self.carrier.wake.notify_one();
+        done
+    }
+
+    /// Replaces the metadata by what `change` makes of it; no other change comes in between.
+    pub(super) fn update_metadata(
+        &self,
+        change: impl FnOnce(&MemberMetadata) -> Result<MemberMetadata, MembershipError>,
+    ) -> Result<(), MembershipError> {
+        let now = self.clock.now();
+        let done = self.shared.with(|runtime| {
+            let metadata = change(runtime.metadata())?.with_name(&self.name)?;
+            runtime.set_metadata(metadata, now)
+        });
         self.carrier.wake.notify_one();
         done
     }

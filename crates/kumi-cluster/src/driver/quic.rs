@@ -9,7 +9,7 @@ use kumi_unison::driver::Traffic;
 use kumi_unison::{
     ChannelOptions, ChannelRegistry, ClientOptions, ClientTls, ClusterKey, ConnectionContext,
     Credentials, NetworkError, ProtocolClient, ProtocolServer, ReconnectPolicy, ServerHandle,
-    ServerLimits, ServerTls, TlsError, UnisonChannel,
+    ServerIdentity, ServerLimits, ServerTls, TlsError, UnisonChannel,
 };
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
@@ -22,8 +22,8 @@ use tokio::sync::RwLock;
 const MAX_CONNECTIONS: usize = 4 * super::MAX_LINKS;
 /// Handshakes at a time. Clients that begin one and go no further keep no other client out.
 const MAX_HANDSHAKES: usize = super::MAX_LINKS;
-/// Streams of one connection: two channels of a link, or an operator's.
-const MAX_STREAMS: u32 = 16;
+/// Streams of one connection: the channels of a link, of an operator, or of the program, and their large calls.
+const MAX_STREAMS: u32 = 64;
 /// How long one attempt to connect to one address may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// The idle timeout of a connection, and its keep-alive interval. A path that was cut for longer is dialled anew.
@@ -265,6 +265,11 @@ impl QuicConnection {
         options: ChannelOptions,
     ) -> Result<UnisonChannel, NetworkError> {
         self.0.open_channel_with(name, options).await
+    }
+
+    /// The identity of the server.
+    pub(super) fn identity(&self) -> ServerIdentity {
+        self.0.identity()
     }
 
     /// The state of the connection, while it is there.

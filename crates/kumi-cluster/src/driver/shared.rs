@@ -6,18 +6,19 @@
 
 use super::counters::Counters;
 use super::departures::{DEPARTURE_BUFFER, Item};
+use super::own_life::LifeState;
 use super::watch::{ClusterWatch, WATCH_BUFFER};
 use crate::core::{
     Authority, ClusterEvent, ClusterProjection, Departure, GossipOutbound, MembershipRuntime,
     MembershipRuntimeOutcome, MembershipRuntimeState, MembershipSnapshot, NameAndLife,
-    NodeIdentity, TimerInstant,
+    NodeIdentity, NodeStatus, TimerInstant,
 };
 use kumi_unison::driver::Subscription;
 use std::collections::{BTreeSet, VecDeque};
 use std::string::{String, ToString};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::vec::Vec;
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 
 /// A [`MembershipRuntime`] with its [`ClusterProjection`], shared. Cloning gives another handle to the same one.
 ///
@@ -56,6 +57,8 @@ struct Inner {
     publishing: bool,
     /// Lives that were reported as active and not as gone since. It changes only together with `departures`.
     lives: BTreeSet<NodeIdentity>,
+    /// The life of this node itself.
+    own_life: watch::Sender<LifeState>,
     /// Towards the watchers of lives; gone together with `events`.
     departures: Option<broadcast::Sender<Item>>,
     /// Towards the watchers; gone once nothing will be published any more, so that their streams end.
@@ -93,6 +96,7 @@ impl MembershipRuntimeShared {
                 pending: VecDeque::new(),
                 publishing: false,
                 lives: BTreeSet::new(),
+                own_life: watch::Sender::new(LifeState::Joining),
                 departures: Some(broadcast::Sender::new(DEPARTURE_BUFFER)),
                 events: Some(broadcast::Sender::new(WATCH_BUFFER)),
             })),
@@ -129,6 +133,7 @@ impl MembershipRuntimeShared {
         turn.ended = ended(&outcome.member_events);
         turn.meet = outcome.meet.is_some();
         inner.note_lives(&outcome);
+        inner.note_own_life();
         let quarantines = inner.runtime.quarantine_snapshot();
         inner
             .pending
@@ -189,9 +194,15 @@ impl MembershipRuntimeShared {
         (inner.lives.iter().cloned().collect(), departures)
     }
 
+    /// The life of this node itself, from now on.
+    pub(super) fn own_life(&self) -> watch::Receiver<LifeState> {
+        self.lock().own_life.subscribe()
+    }
+
     /// Ends all watches, once they have read what was published.
     pub(super) fn close(&self) {
         let mut inner = self.lock();
+        inner.own_life.send_replace(LifeState::Ended);
         inner.events = None;
         inner.departures = None;
     }
@@ -263,6 +274,23 @@ impl Inner {
             let members = self.runtime.snapshot().members;
             self.lives = members.iter().map(|member| member.identity()).collect();
         }
+    }
+
+    fn note_own_life(&self) {
+        let state = match self.runtime.status() {
+            Some(NodeStatus::Joining) => LifeState::Joining,
+            Some(NodeStatus::Up | NodeStatus::Suspect) => {
+                LifeState::Up(self.runtime.identity().uid)
+            }
+            // An observer is never a member.
+            None if self.runtime.state() == MembershipRuntimeState::Client => LifeState::Joining,
+            _ => LifeState::Ended,
+        };
+        self.own_life.send_if_modified(|known| {
+            let is_new = *known != state;
+            *known = state;
+            is_new
+        });
     }
 
     /// Whether the core holds this life to be active. A core that has stopped holds none.

@@ -2,7 +2,9 @@
 //! milliseconds.
 
 mod certificates;
+mod channels;
 mod compact;
+mod lives;
 mod names;
 mod network;
 

@@ -7,7 +7,7 @@ use super::resolve::{self, Resolver};
 use crate::core::Authority;
 use kumi_unison::driver::Traffic;
 use kumi_unison::{
-    ChannelOptions, ChannelRegistry, ConnectionContext, NetworkError, UnisonChannel,
+    ChannelOptions, ChannelRegistry, ConnectionContext, NetworkError, ServerIdentity, UnisonChannel,
 };
 use std::boxed::Box;
 use std::net::SocketAddr;
@@ -309,6 +309,14 @@ impl Connection {
         match &self.0 {
             Line::Quic(connection) => connection.channel(name, options).await,
             Line::Memory(line) => line.channel(name, options).await,
+        }
+    }
+
+    /// The identity of the server.
+    pub(super) fn identity(&self) -> ServerIdentity {
+        match &self.0 {
+            Line::Quic(connection) => connection.identity(),
+            Line::Memory(line) => line.identity(),
         }
     }
 

@@ -501,6 +501,8 @@ impl Checker {
             }
             ClusterEvent::AuthorityConflict { .. } => self.coverage.conflicts += 1,
             ClusterEvent::PeerRefused { .. } => self.coverage.refused_peers += 1,
+            // Nodes of these runs have no names.
+            ClusterEvent::NameTaken { .. } => {}
             ClusterEvent::SelfDowned {
                 successor, reason, ..
             } => {

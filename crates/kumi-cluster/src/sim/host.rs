@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::core::{Authority, MembershipRuntime, NodeUid, TimerInstant};
+use crate::core::{Authority, MembershipRuntime, NodeName, NodeUid, TimerInstant};
 
 /// How many packets wait for a stopped process, as in a socket's buffer; later ones are lost.
 pub const INBOX_LIMIT: usize = 2048;
@@ -18,6 +18,8 @@ pub struct Host {
     pub(super) subject: usize,
     pub(super) runtime: Option<MembershipRuntime>,
     pub(super) clock: HostClock,
+    /// The name of its node; without one it has filler as metadata.
+    pub(super) name: Option<NodeName>,
     pub(super) paused: bool,
     pub(super) inbox: VecDeque<(Authority, Arc<[u8]>)>,
     /// The wake-up that counts; others in the queue are stale.
@@ -34,6 +36,7 @@ impl Host {
             subject,
             runtime: None,
             clock,
+            name: None,
             paused: false,
             inbox: VecDeque::new(),
             wake: None,

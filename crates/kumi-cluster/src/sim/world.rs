@@ -14,7 +14,7 @@ use super::rng::SimRng;
 use super::watch::Watch;
 use crate::core::{
     Authority, Delivery, LocalNode, MemberMetadata, MembershipError, MembershipRuntime,
-    MembershipRuntimeConfig, MembershipRuntimeError,
+    MembershipRuntimeConfig, MembershipRuntimeError, NodeName,
 };
 use core::time::Duration;
 
@@ -131,6 +131,11 @@ impl<W: Watch> World<W> {
         place
     }
 
+    /// Names the node of a machine, from its next start on.
+    pub fn set_name(&mut self, host: usize, name: NodeName) {
+        self.hosts[host].name = Some(name);
+    }
+
     /// The present, in virtual microseconds.
     pub fn now_us(&self) -> u64 {
         self.queue.now_us()
@@ -216,10 +221,14 @@ impl<W: Watch> World<W> {
         let seed = self.rng.word();
         let machine = &mut self.hosts[host];
         let filler = std::vec![machine.subject as u8; self.spec.metadata_bytes];
+        // The bench and the scenarios ask for at most what a record carries.
+        let metadata = match &machine.name {
+            Some(name) => MemberMetadata::EMPTY.with_name(name),
+            None => MemberMetadata::from_bytes(&filler),
+        };
         let local = LocalNode {
             authority: machine.authority.clone(),
-            // The bench and the scenarios ask for at most what a record carries.
-            metadata: MemberMetadata::from_bytes(&filler).unwrap_or_default(),
+            metadata: metadata.unwrap_or_default(),
             unix_ms: machine.clock.unix_ms(at_us),
             uid: machine.last_uid.filter(|_| keep_uid),
         };

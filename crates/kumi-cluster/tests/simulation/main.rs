@@ -9,6 +9,7 @@
 )]
 
 mod forged;
+mod names;
 mod run;
 mod scenario;
 mod suspended;

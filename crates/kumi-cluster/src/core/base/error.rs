@@ -3,10 +3,11 @@
 //! No variant carries raw text from outside: names are authorities, which are printable by construction, and reasons
 //! are escaped and capped.
 
-use crate::core::base::identity::{Authority, NodeUid};
+use crate::core::base::identity::{Authority, NodeIdentity, NodeUid};
 use crate::core::base::reason::QuarantineReason;
 use crate::core::base::status::NodeStatus;
 use core::time::Duration;
+use kumi_common::Name;
 
 /// Why a member was not taken, changed or let go. Nothing was changed unless the variant's text says otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -58,6 +59,15 @@ pub enum MembershipError {
     TableFull {
         /// The limit.
         limit: usize,
+    },
+    /// A live member of another authority has the name of this node. The node asks again, and is let in when that member has
+    /// ended or does not answer.
+    #[error("the name {name} is taken by the node at {}, which is alive", holder.authority)]
+    NameTaken {
+        /// The name.
+        name: Name,
+        /// The member that has it.
+        holder: NodeIdentity,
     },
     /// Not an address this crate can carry.
     #[error("an authority is 1 to 255 visible ASCII characters")]

@@ -102,6 +102,49 @@ impl MemberMetadata {
         self.parsed().services
     }
 
+    /// The address of one service.
+    pub fn service(&self, name: &str) -> Option<&str> {
+        let services = self.parsed().services.into_iter();
+        let mut found = services.filter(|(known, _)| *known == name);
+        found.next().map(|(_, address)| address)
+    }
+
+    /// The same with another address of one service, or without that service. Version, roles, other services and the name
+    /// stay; bytes that [`build`](Self::build) did not write are replaced.
+    ///
+    /// ```
+    /// use kumi_cluster::MemberMetadata;
+    ///
+    /// let metadata = MemberMetadata::build("1.2.0", &["worker"], &[("http", "10.0.0.1:80")])?;
+    /// let metadata = metadata.with_service("store", Some("10.0.0.1:6379"))?.with_service("http", None)?;
+    /// assert_eq!(metadata.services(), [("store", "10.0.0.1:6379")]);
+    /// assert_eq!(metadata.roles(), ["worker"]);
+    /// # Ok::<(), kumi_cluster::core::MembershipError>(())
+    /// ```
+    pub fn with_service(&self, name: &str, address: Option<&str>) -> Result<Self, MembershipError> {
+        let mut parsed = self.parsed();
+        parsed.services.retain(|(known, _)| *known != name);
+        parsed
+            .services
+            .extend(address.map(|address| (name, address)));
+        self.rebuilt(&parsed)
+    }
+
+    /// The same with other roles.
+    pub fn with_roles(&self, roles: &[&str]) -> Result<Self, MembershipError> {
+        let mut parsed = self.parsed();
+        parsed.roles = roles.to_vec();
+        self.rebuilt(&parsed)
+    }
+
+    fn rebuilt(&self, parsed: &Parsed<'_>) -> Result<Self, MembershipError> {
+        let built = Self::build(parsed.version, &parsed.roles, &parsed.services)?;
+        match self.name() {
+            Some(name) => built.with_name(&name),
+            None => Ok(built),
+        }
+    }
+
     /// The name of the node; `None` where it announces none, as nodes of earlier versions do.
     pub fn name(&self) -> Option<NodeName> {
         let (_, rest) = parse(self.as_bytes())?;

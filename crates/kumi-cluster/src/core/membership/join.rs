@@ -118,6 +118,7 @@ impl MembershipRuntime {
         self.own.set_status(NodeStatus::Up);
         self.joining.end();
         self.publish_self(now);
+        self.look_for_namesakes(now);
     }
 
     pub(super) fn poll_join(&mut self, now: Now) {
@@ -146,6 +147,8 @@ impl MembershipRuntime {
         }
         let (asked, asked_by_lower) = self.joining.was_asked();
         let max_rounds = match self.addresses.seed_position(self.own.authority()) {
+            // A live member has this node's name: it waits for the end of that member.
+            _ if self.joining.refused_by().is_some() => ROUNDS_BEFORE_ALONE * 2,
             Some(0) => FIRST_SEED_ROUNDS,
             Some(_) => ROUNDS_BEFORE_ALONE,
             // The first of its cluster knows only the members it met; when they are gone, it begins once more.
@@ -209,9 +212,19 @@ impl MembershipRuntime {
         }
         let is_lower = sender.authority < *self.own.authority();
         self.joining.asked(is_lower);
+        self.decide_join(record, false, now);
+    }
+
+    /// Lets a joiner in whose name's holder did not answer.
+    pub(super) fn let_in(&mut self, record: &MemberRecord, now: Now) {
+        self.decide_join(record, true, now);
+    }
+
+    fn decide_join(&mut self, record: &MemberRecord, is_name_checked: bool, now: Now) {
         if self.own.status() == NodeStatus::Joining {
             return;
         }
+        let sender = &record.identity();
         let known = self
             .table
             .record(&sender.authority)
@@ -249,6 +262,7 @@ impl MembershipRuntime {
         };
         let message = match refusal {
             Some(reason) => Message::JoinRefused { reason },
+            None if !is_name_checked && self.checks_name_of(record, now) => return,
             None => {
                 self.learn(record, now);
                 self.outbox.metrics_mut().snapshots += 1;
@@ -329,6 +343,7 @@ impl MembershipRuntime {
                 let wait = remaining.min(QUARANTINED_RETRY) + self.config.join_retry;
                 self.joining.retry_at(now.own + wait);
             }
+            JoinRefusal::NameTaken { holder } => self.name_refused(holder, now),
             JoinRefusal::Full => {
                 self.outbox.refuse(MembershipError::TableFull {
                     limit: self.config.max_members,
@@ -523,6 +538,7 @@ impl MembershipRuntime {
             DownReason::Dead => Some(GoneCause::Died),
             DownReason::Quarantined => Some(GoneCause::Quarantined),
             DownReason::Superseded | DownReason::Claimed => Some(GoneCause::Replaced),
+            DownReason::NameTaken => Some(GoneCause::Left),
             DownReason::Isolated => None,
         };
         self.departed(identity.clone(), cause, now);

@@ -126,6 +126,7 @@ impl MembershipRuntime {
             record.status.is_active() && record.metadata_stamp != stamp_before
         }) {
             self.topology.changed(now.own);
+            self.look_for_namesake(slot, now);
         }
     }
 

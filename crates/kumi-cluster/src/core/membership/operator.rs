@@ -259,7 +259,7 @@ impl MembershipRuntime {
             text,
         };
         if authority == self.own.authority() && !ttl.is_zero() {
-            self.announce_own_quarantine(&rumor);
+            self.announce_own_end(NodeStatus::Dead, Some(&rumor));
         }
         if self.learn_order(&rumor, now) == OrderTaken::Full {
             return Err(MembershipError::TableFull {
@@ -274,10 +274,11 @@ impl MembershipRuntime {
         Ok(())
     }
 
-    /// Sends the others an order about this node itself. Once the order is applied, this node is no member and does not gossip.
-    fn announce_own_quarantine(&mut self, order: &QuarantineRumor) {
+    /// Sends the others the end of this node's life, and the order behind it if there is one. Afterwards this node is no member
+    /// and does not gossip.
+    pub(super) fn announce_own_end(&mut self, status: NodeStatus, order: Option<&QuarantineRumor>) {
         let own = self.own_slot().and_then(|slot| self.table.entry(slot));
-        let Some(record) = own.map(|entry| ended(&entry.record, NodeStatus::Dead)) else {
+        let Some(record) = own.map(|entry| ended(&entry.record, status)) else {
             return;
         };
         let version = self.table.version();
@@ -287,7 +288,7 @@ impl MembershipRuntime {
                 from_version: version,
                 to_version: version,
                 records: vec![record],
-                quarantines: vec![order.clone()],
+                quarantines: order.cloned().into_iter().collect(),
             },
         };
         let (kind, bytes) = (message.kind(), self.seal(message));

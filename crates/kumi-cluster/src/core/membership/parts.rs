@@ -4,6 +4,7 @@
 //! - [`own`]: this node's record of itself, and its wall clock.
 //! - [`claims`]: reports of later lives of this node.
 //! - [`joining`]: the attempts to join.
+//! - [`name_checks`]: whether the member that has a name is alive.
 //! - [`addresses`]: nodes that are known by other means than a record: seeds, named members, former members.
 //! - [`local_health`]: the clock, and how far this node trusts what it does not receive.
 //! - [`timeouts`]: when the status of a member changes by time alone.
@@ -21,6 +22,7 @@ pub(crate) mod detection;
 pub(crate) mod dissemination;
 pub(crate) mod joining;
 pub(crate) mod local_health;
+pub(crate) mod name_checks;
 pub(crate) mod outbox;
 pub(crate) mod outcome;
 pub(crate) mod own;

@@ -503,6 +503,7 @@ mod fixed;
 mod ghosts;
 mod meeting;
 mod metadata;
+mod names;
 mod observers;
 mod orders;
 mod rules;

@@ -404,6 +404,7 @@ impl MembershipRuntime {
         incarnation: u64,
         now: Now,
     ) {
+        self.name_holder_answered(nonce, identity, now);
         if let Some((origin, nonce)) = self.detection.take_relay(nonce) {
             let message = Message::ProbeReply {
                 nonce,

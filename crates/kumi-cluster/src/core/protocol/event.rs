@@ -87,6 +87,16 @@ pub enum ClusterEvent {
         /// When this node noticed the conflict, on the driver's clock.
         observed_at: TimerInstant,
     },
+    /// This node was refused because a live member has its name. It asks again, and is let in when that member has ended or does
+    /// not answer. One event per member.
+    NameTaken {
+        /// The name.
+        name: NodeName,
+        /// The member that has it.
+        holder: NodeIdentity,
+        /// When a seed answered so, on the driver's clock.
+        observed_at: TimerInstant,
+    },
     /// Messages of a peer are refused: it is of another cluster, has no common version, or named another node as the sender.
     /// One event per peer.
     PeerRefused {
@@ -179,6 +189,9 @@ pub enum DownReason {
     /// Other nodes report a later life of this authority that this node looked for and did not meet, or, where peers prove
     /// who they are, that this life is leaving although it is not. The node goes on under a uid above the reported one.
     Claimed,
+    /// A live member in an earlier life has the name of this node. The node joins again, which is refused while that member
+    /// runs.
+    NameTaken,
     /// It received nothing for so long that the others may have forgotten it. Its view starts afresh: members it forgets
     /// get no status events, they are in `left` of its next topology.
     Isolated,

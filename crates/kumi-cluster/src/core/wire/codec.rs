@@ -210,6 +210,11 @@ pub enum JoinRefusal {
     },
     /// The table is full.
     Full,
+    /// A live member of another authority has the joiner's name.
+    NameTaken {
+        /// That member.
+        holder: NodeIdentity,
+    },
 }
 
 impl Envelope {

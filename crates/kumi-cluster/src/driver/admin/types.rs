@@ -204,6 +204,13 @@ pub enum AdminEvent {
         /// Why.
         reason: String,
     },
+    /// The node was refused because a live member has its name.
+    NameTaken {
+        /// The name.
+        name: String,
+        /// The member that has it, as authority#uid.
+        holder: String,
+    },
     /// A topology could not be applied.
     TopologyApplyFailed {
         /// Why.
@@ -311,6 +318,10 @@ impl AdminEvent {
             } => Self::PeerRefused {
                 authority: authority.to_string(),
                 reason: reason.to_string(),
+            },
+            ClusterEvent::NameTaken { name, holder, .. } => Self::NameTaken {
+                name: name.to_string(),
+                holder: holder.to_string(),
             },
             ClusterEvent::TopologyApplyFailed { reason, .. } => Self::TopologyApplyFailed {
                 reason: reason.to_string(),
@@ -443,6 +454,7 @@ fn down_text(reason: DownReason) -> &'static str {
         DownReason::Superseded => "superseded",
         DownReason::Claimed => "claimed",
         DownReason::Isolated => "isolated",
+        DownReason::NameTaken => "name_taken",
     }
 }
 

@@ -398,13 +398,13 @@ async fn a_certificate_for_another_name_is_refused_whatever_the_address() {
 }
 
 /// An authority of the test's own, in PEM files.
-struct Certificates {
+pub(super) struct Certificates {
     directory: tempfile::TempDir,
     issuer: rcgen::Issuer<'static, rcgen::KeyPair>,
 }
 
 impl Certificates {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let key = rcgen::KeyPair::generate().expect("randomness");
         let mut params = rcgen::CertificateParams::new(Vec::<String>::new()).expect("no names");
@@ -419,7 +419,7 @@ impl Certificates {
     }
 
     /// For a node on loopback, with any port, that is an operator too.
-    fn issue(&self) -> Security {
+    pub(super) fn issue(&self) -> Security {
         self.issue_with(&["127.0.0.1"], &["kumi://127.0.0.1", "kumi-role:operator"])
     }
 
@@ -437,7 +437,7 @@ impl Certificates {
     }
 
     /// What a client shows and trusts that is no node.
-    fn client_tls(&self, names: &[&str], uris: &[&str]) -> ClientTls {
+    pub(super) fn client_tls(&self, names: &[&str], uris: &[&str]) -> ClientTls {
         let file = self.write(names, uris);
         let own = Credentials::from_pem_files(file("cert.pem"), file("key.pem"));
         let trusting = ClientTls::ca_file(file("ca.pem")).expect("a certificate");

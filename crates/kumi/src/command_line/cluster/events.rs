@@ -132,6 +132,12 @@ fn text(event: &AdminEvent, terminal: &Terminal) -> String {
             let line = format!("{} was refused: {}", quoted(authority), quoted(reason));
             terminal.paint(Colour::Yellow, &line)
         }
+        AdminEvent::NameTaken { name, holder } => {
+            let (name, holder) = (quoted(name), quoted(holder));
+            let line =
+                format!("the node was refused: {holder}, which is alive, has its name {name}");
+            terminal.paint(Colour::Red, &line)
+        }
         AdminEvent::TopologyApplyFailed { reason } => {
             let line = format!("a topology could not be applied: {}", quoted(reason));
             terminal.paint(Colour::Red, &line)
@@ -202,6 +208,10 @@ mod tests {
         check(
             r#"{"kind":"conflict","authority":"a:1","current":"8","other":"7"}"#,
             "two nodes advertise a:1: 8 and 7",
+        );
+        check(
+            r#"{"kind":"name_taken","name":"web","holder":"a:1#7"}"#,
+            "the node was refused: a:1#7, which is alive, has its name web",
         );
         check(r#"{"kind":"later"}"#, "an event of an unknown kind");
     }

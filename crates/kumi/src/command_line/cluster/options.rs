@@ -48,7 +48,7 @@ pub(super) enum ClusterTask {
     /// Show what happens in the cluster, as a node sees it
     ///
     /// On a terminal, lines for people; otherwise JSON lines with a "kind": view (once, everything that is true at the
-    /// beginning), topology, status, metadata, quarantined, released, self_downed, conflict, peer_refused,
+    /// beginning), topology, status, metadata, quarantined, released, self_downed, conflict, peer_refused, name_taken,
     /// topology_apply_failed, missed. A node accepts at most 32 watchers.
     #[command(after_long_help = format!("{WATCH_EXAMPLES}\n\n{EXIT_CODES}"))]
     Watch(WatchOptions),

@@ -1,5 +1,6 @@
 //! The attempts of this node to join: how often seeds were asked, which comes next, and when.
 
+use crate::core::base::identity::NodeIdentity;
 use crate::core::base::time::TimerInstant;
 
 /// A join in progress.
@@ -15,9 +16,11 @@ struct Attempt {
     asked_by_lower: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Joining {
     attempt: Option<Attempt>,
+    /// The live member that has this node's name, as a seed answered last.
+    refused_by: Option<NodeIdentity>,
     /// When the next round is due, in the runtime's own time.
     retry_at: Option<TimerInstant>,
 }
@@ -38,6 +41,22 @@ impl Joining {
             ..Attempt::default()
         });
         self.retry_at = Some(at);
+    }
+
+    /// A seed refused this node because of a live member with its name; whether that is another member than before. The rounds
+    /// are counted anew: seeds answer, so this node does not start a cluster of its own.
+    pub(crate) fn refused(&mut self, by: &NodeIdentity) -> bool {
+        if let Some(attempt) = &mut self.attempt {
+            attempt.rounds = 0;
+        }
+        let is_new = self.refused_by.as_ref() != Some(by);
+        self.refused_by = Some(by.clone());
+        is_new
+    }
+
+    /// The live member that has this node's name.
+    pub(crate) fn refused_by(&self) -> Option<&NodeIdentity> {
+        self.refused_by.as_ref()
     }
 
     /// No join is in progress any more.

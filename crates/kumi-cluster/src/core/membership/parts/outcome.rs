@@ -124,6 +124,8 @@ pub struct Footprint {
     pub addresses: usize,
     /// Members that the caller of a static cluster has named.
     pub named: usize,
+    /// Names that are being checked for joiners.
+    pub name_checks: usize,
     /// Peers whose refusal was reported, and possible conflicts of authorities.
     pub reports: usize,
     /// Messages and events waiting for a poll.

@@ -172,6 +172,9 @@ impl<'a> Reader<'a> {
                 text: self.reason()?,
             },
             2 => JoinRefusal::Full,
+            3 => JoinRefusal::NameTaken {
+                holder: self.identity()?,
+            },
             _ => return Err(EnvelopeError::BadField("the refusal")),
         })
     }

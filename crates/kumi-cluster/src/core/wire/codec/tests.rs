@@ -122,6 +122,9 @@ fn any_message() -> impl Strategy<Value = Message> {
         Just(Message::JoinRefused {
             reason: JoinRefusal::Full
         }),
+        any_identity().prop_map(|holder| Message::JoinRefused {
+            reason: JoinRefusal::NameTaken { holder }
+        }),
         (any_record(), any_delta()).prop_map(|(record, delta)| {
             let quarantine = delta.quarantines.into_iter().next();
             Message::Verdict { record, quarantine }

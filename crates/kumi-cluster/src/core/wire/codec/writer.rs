@@ -159,6 +159,10 @@ fn refusal(out: &mut Vec<u8>, reason: &JoinRefusal) {
             text(out, said.as_str());
         }
         JoinRefusal::Full => out.push(2),
+        JoinRefusal::NameTaken { holder } => {
+            out.push(3);
+            identity(out, holder);
+        }
     }
 }
 
