@@ -10,10 +10,14 @@
 //! asks at once, rank 1 after [`ReleaserRules::rank_delay`], and each further rank after twice the delay of the one before.
 //! A delay that is longer than a lease means never, so a handful of nodes ask for one life, however large the cluster is.
 //!
+//! A queue that no program has used for three seconds counts as one that was away: it extends all leases, and releases
+//! nobody. Where the dead life held the only tasks of a queue, nothing uses that queue any more. Therefore the nodes of the two
+//! lowest ranks beat each queue once a second, before anybody dies, and so do nodes that ask while a release is pending.
+//!
 //! Departures get lost: a node starts after the death, was cut off, or all nodes stopped at once. Therefore each node
 //! lists the owners of each queue after it joined, and the nodes of the lowest ranks list them every minute. An owner of
 //! this cluster whose life is no member counts as departed. Owners of other clusters and owners that are no nodes
-//! are left alone.
+//! are left alone. While the cluster's key is replaced it has two ids: a departed life is released under both.
 
 mod agenda;
 #[cfg(test)]
@@ -42,6 +46,12 @@ const MAX_REPORTS: usize = 256;
 /// Nodes that list owners periodically: those of the lowest ranks.
 const COMPARING_RANKS: u32 = 3;
 
+/// Nodes that beat all queues: those of the lowest ranks. The second one goes on when the first one dies.
+const BEATING_RANKS: u32 = 2;
+
+/// Beats that wait for their replies at once, so that they leave room for releases.
+const MAX_BEATS_IN_FLIGHT: usize = 4;
+
 /// The longest pause between attempts while a queue does not reply.
 const FAILED_RETRY_MOST: Duration = Duration::from_secs(5);
 
@@ -51,8 +61,9 @@ const KEPT_AT_MOST: Duration = Duration::from_secs(3_600);
 /// The times of a releaser.
 #[derive(Clone, Debug)]
 pub struct ReleaserRules {
-    /// The id of this cluster, as owners have it. Owners with another one are left alone.
-    pub cluster: Arc<str>,
+    /// The ids of this cluster, as owners have them: two while its key is replaced. Owners with another one are left
+    /// alone.
+    pub clusters: BTreeSet<Arc<str>>,
     /// How long an owner must not have renewed its lease to be released. The driver hands it to the queue.
     pub silent_for: Duration,
     /// The lease of the workers. That much after a departure the queue gives the tasks back by itself.
@@ -67,13 +78,15 @@ pub struct ReleaserRules {
     pub settle: Duration,
     /// How often the nodes of the lowest ranks list the owners.
     pub compare_every: Duration,
+    /// How often a queue is beaten.
+    pub beat_every: Duration,
 }
 
 impl ReleaserRules {
-    /// The times of a product node.
-    pub fn new(cluster: Arc<str>) -> Self {
+    /// The times of a product node in a cluster with these ids.
+    pub fn new(clusters: impl IntoIterator<Item = Arc<str>>) -> Self {
         Self {
-            cluster,
+            clusters: clusters.into_iter().collect(),
             silent_for: Duration::from_secs(3),
             lease: Duration::from_secs(15),
             rank_delay: Duration::from_millis(700),
@@ -81,6 +94,7 @@ impl ReleaserRules {
             failed_retry: Duration::from_millis(250),
             settle: Duration::from_secs(2),
             compare_every: Duration::from_secs(60),
+            beat_every: Duration::from_secs(1),
         }
     }
 }
@@ -136,8 +150,15 @@ pub enum Order {
     Release {
         /// The queue that is asked.
         queue: Arc<str>,
+        /// The id of this cluster that the owners have.
+        cluster: Arc<str>,
         /// The departed life.
         life: NameAndLife,
+    },
+    /// Show this queue that it is in use.
+    Beat {
+        /// The queue that is beaten.
+        queue: Arc<str>,
     },
     /// List the owners of this queue.
     List {
@@ -153,6 +174,8 @@ pub enum ReleaseReply {
     Released(usize),
     /// An owner of that life has renewed its lease recently, or could not.
     Alive,
+    /// Releases by membership are switched off for this queue: the tasks come back when the lease ends.
+    Off,
     /// The queue did not reply, or replied with an error.
     Failed,
 }
@@ -174,6 +197,13 @@ pub enum Report {
         /// The life.
         life: NameAndLife,
     },
+    /// The queue does not release owners of departed lives; nothing more is ordered there for this life.
+    SwitchedOff {
+        /// The queue.
+        queue: Arc<str>,
+        /// The departed life.
+        life: NameAndLife,
+    },
     /// The lease ended before the queue took the order.
     GaveUp {
         /// The queue.
@@ -193,14 +223,32 @@ pub enum Report {
     },
 }
 
-/// A departed life, and the queues that have not taken its release.
+/// Where the owners of a departed life are released.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Target {
+    queue: Arc<str>,
+    /// The id of this cluster that the owners have.
+    cluster: Arc<str>,
+}
+
+impl Target {
+    fn release(&self, life: &NameAndLife) -> Order {
+        Order::Release {
+            queue: self.queue.clone(),
+            cluster: self.cluster.clone(),
+            life: life.clone(),
+        }
+    }
+}
+
+/// A departed life, and the targets that have not taken its release.
 #[derive(Debug)]
 struct Departed {
     since: Instant,
-    asks: BTreeMap<Arc<str>, Ask>,
+    asks: BTreeMap<Target, Ask>,
 }
 
-/// The release of one life in one queue.
+/// The release of one life at one target.
 #[derive(Debug)]
 struct Ask {
     /// No order before this, whatever the rank.
@@ -210,11 +258,15 @@ struct Ask {
     failures: u32,
 }
 
-/// The periodic listing of one queue.
-#[derive(Debug, Default)]
-struct Listing {
+/// What is due at one queue besides releases.
+#[derive(Debug)]
+struct Known {
     /// When it is listed next; none while a listing is in flight, or it is left to nodes of lower ranks.
-    due: Option<Instant>,
+    listing_due: Option<Instant>,
+    /// When it is beaten next, if this node beats it.
+    beat_due: Instant,
+    /// Releases that it has not taken, in [`Releaser::lives`].
+    asks: usize,
 }
 
 fn is_comparing(rank: u32) -> bool {
@@ -228,8 +280,8 @@ fn is_comparing(rank: u32) -> bool {
 /// handed in before it, or the life counts as one that came back. [`handle_queues`](Self::handle_queues) when queues
 /// were looked for. After any `handle_*`, and at the time that [`poll_timeout`](Self::poll_timeout) names, call
 /// [`poll_order`](Self::poll_order) until it is `None`, and [`poll_report`](Self::poll_report) likewise. Each order gets
-/// one reply, through [`handle_release`](Self::handle_release) or [`handle_owners`](Self::handle_owners). `now` never
-/// goes back.
+/// one reply, through [`handle_release`](Self::handle_release), [`handle_beat`](Self::handle_beat) or
+/// [`handle_owners`](Self::handle_owners). `now` never goes back.
 #[derive(Debug)]
 pub struct Releaser {
     rules: ReleaserRules,
@@ -238,7 +290,7 @@ pub struct Releaser {
     members: BTreeSet<NameAndLife>,
     /// This node's place among the members that give orders; none while it has not joined.
     rank: Option<u32>,
-    queues: BTreeMap<Arc<str>, Listing>,
+    queues: BTreeMap<Arc<str>, Known>,
     lives: BTreeMap<NameAndLife, Departed>,
     /// When each ask that is not in flight is due.
     agenda: Agenda,
@@ -276,8 +328,7 @@ impl Releaser {
             .keys()
             .filter(|life| self.members.contains(*life));
         for life in returned.cloned().collect::<Vec<_>>() {
-            self.lives.remove(&life);
-            self.agenda.remove_life(&life);
+            self.forget(&life);
             self.report(Report::Returned { life });
         }
         let had_joined = self.rank.is_some();
@@ -288,7 +339,7 @@ impl Releaser {
         if rank.is_none() {
             self.queues
                 .values_mut()
-                .for_each(|listing| listing.due = None);
+                .for_each(|known| known.listing_due = None);
         }
         let first_listing = match (had_joined, self.rank) {
             (_, None) => return,
@@ -296,12 +347,12 @@ impl Releaser {
             (true, Some(rank)) if is_comparing(rank) => self.rules.compare_every,
             (true, Some(_)) => return,
         };
-        for (queue, listing) in &mut self.queues {
+        for (queue, known) in &mut self.queues {
             let order = Order::List {
                 queue: queue.clone(),
             };
-            if listing.due.is_none() && !self.in_flight.contains(&order) {
-                listing.due = Some(now + first_listing);
+            if known.listing_due.is_none() && !self.in_flight.contains(&order) {
+                known.listing_due = Some(now + first_listing);
             }
         }
     }
@@ -313,7 +364,7 @@ impl Releaser {
             return;
         }
         for queue in self.queues.keys().cloned().collect::<Vec<_>>() {
-            self.ask(now, &life, queue);
+            self.ask_for_all_ids(now, &life, &queue);
         }
     }
 
@@ -325,8 +376,14 @@ impl Releaser {
         for queue in gone.cloned().collect::<Vec<_>>() {
             self.queues.remove(&queue);
             for (life, departed) in &mut self.lives {
-                departed.asks.remove(&queue);
-                self.agenda.remove(life, &queue);
+                let (gone, kept): (BTreeMap<_, _>, BTreeMap<_, _>) =
+                    std::mem::take(&mut departed.asks)
+                        .into_iter()
+                        .partition(|(target, _)| target.queue == queue);
+                departed.asks = kept;
+                for target in gone.keys() {
+                    self.agenda.remove(life, target);
+                }
             }
         }
         self.lives.retain(|_, departed| !departed.asks.is_empty());
@@ -338,37 +395,56 @@ impl Releaser {
                 self.report(Report::QueueLeftOut { queue });
                 continue;
             }
-            let due = self.rank.map(|_| now + self.rules.settle);
-            self.queues.insert(queue.clone(), Listing { due });
+            let known = Known {
+                listing_due: self.rank.map(|_| now + self.rules.settle),
+                beat_due: now,
+                asks: 0,
+            };
+            self.queues.insert(queue.clone(), known);
             for life in self.lives.keys().cloned().collect::<Vec<_>>() {
-                self.ask(now, &life, queue.clone());
+                self.ask_for_all_ids(now, &life, &queue);
             }
         }
     }
 
     /// The reply to [`Order::Release`].
     pub fn handle_release(&mut self, now: Instant, order: &Order, reply: ReleaseReply) {
-        let Order::Release { queue, life } = order else {
+        let Order::Release {
+            queue,
+            cluster,
+            life,
+        } = order
+        else {
             return;
         };
         if !self.in_flight.remove(order) {
             return;
         }
+        let target = Target {
+            queue: queue.clone(),
+            cluster: cluster.clone(),
+        };
         let rank = self.rank.unwrap_or_default();
         let rules = &self.rules;
         let Some(departed) = self.lives.get_mut(life) else {
             return;
         };
-        let Some(ask) = departed.asks.get_mut(queue) else {
+        let Some(ask) = departed.asks.get_mut(&target) else {
             return;
         };
         match reply {
             ReleaseReply::Released(tasks) => {
-                self.settled(life, queue);
+                self.settled(life, &target);
                 if tasks > 0 {
                     let (queue, life) = (queue.clone(), life.clone());
                     self.report(Report::Released { queue, life, tasks });
                 }
+                return;
+            }
+            ReleaseReply::Off => {
+                self.settled(life, &target);
+                let (queue, life) = (queue.clone(), life.clone());
+                self.report(Report::SwitchedOff { queue, life });
                 return;
             }
             ReleaseReply::Alive => {
@@ -384,7 +460,14 @@ impl Releaser {
                 ask.give_up = ask.give_up.max(extended);
             }
         }
-        self.plan(life, queue);
+        self.plan(life, &target);
+    }
+
+    /// The reply to [`Order::Beat`], however it went: the next one comes in its time.
+    pub fn handle_beat(&mut self, order: &Order) {
+        if matches!(order, Order::Beat { .. }) {
+            self.in_flight.remove(order);
+        }
     }
 
     /// The reply to [`Order::List`]: the owners of nodes that the queue has; `None` if it did not reply.
@@ -402,16 +485,17 @@ impl Releaser {
             // Its turn comes when nodes of lower ranks are gone.
             (Some(_), Some(_)) => None,
         };
-        if let Some(listing) = self.queues.get_mut(queue) {
-            listing.due = again.map(|pause| now + pause);
+        if let Some(known) = self.queues.get_mut(queue) {
+            known.listing_due = again.map(|pause| now + pause);
         }
-        let gone = owners
-            .into_iter()
-            .flatten()
-            .filter(|owner| *owner.cluster == *self.rules.cluster && self.is_departed(&owner.node));
-        let gone: BTreeSet<NameAndLife> = gone.map(|owner| owner.node).collect();
-        for life in gone {
-            self.ask(now, &life, queue.clone());
+        let gone = owners.into_iter().flatten().filter(|owner| {
+            self.rules.clusters.contains(&owner.cluster) && self.is_departed(&owner.node)
+        });
+        let gone: BTreeSet<(NameAndLife, Arc<str>)> =
+            gone.map(|owner| (owner.node, owner.cluster)).collect();
+        for (life, cluster) in gone {
+            let queue = queue.clone();
+            self.ask(now, &life, Target { queue, cluster });
         }
     }
 
@@ -421,7 +505,10 @@ impl Releaser {
         if self.in_flight.len() >= MAX_IN_FLIGHT {
             return None;
         }
-        let order = self.poll_release(now).or_else(|| self.poll_listing(now))?;
+        let order = self
+            .poll_release(now)
+            .or_else(|| self.poll_beat(now))
+            .or_else(|| self.poll_listing(now))?;
         self.in_flight.insert(order.clone());
         Some(order)
     }
@@ -432,8 +519,9 @@ impl Releaser {
         if self.in_flight.len() >= MAX_IN_FLIGHT {
             return None;
         }
-        let listings = self.queues.values().filter_map(|listing| listing.due);
-        listings.chain(self.agenda.first_due()).min()
+        let listings = self.queues.values().filter_map(|known| known.listing_due);
+        let beat = self.next_beat().map(|(due, _)| due);
+        listings.chain(self.agenda.first_due()).chain(beat).min()
     }
 
     /// The next report for the log.
@@ -447,32 +535,69 @@ impl Releaser {
     }
 
     fn poll_release(&mut self, now: Instant) -> Option<Order> {
-        while let Some((life, queue)) = self.agenda.pop_due(now) {
+        while let Some((life, target)) = self.agenda.pop_due(now) {
             let departed = self.lives.get(&life);
-            let Some(ask) = departed.and_then(|departed| departed.asks.get(&queue)) else {
+            let Some(ask) = departed.and_then(|departed| departed.asks.get(&target)) else {
                 continue;
             };
             if ask.give_up > now {
-                return Some(Order::Release { queue, life });
+                return Some(target.release(&life));
             }
-            self.settled(&life, &queue);
+            self.settled(&life, &target);
+            let queue = target.queue;
             self.report(Report::GaveUp { queue, life });
         }
         None
     }
 
+    fn poll_beat(&mut self, now: Instant) -> Option<Order> {
+        let (due, queue) = self.next_beat()?;
+        if due > now {
+            return None;
+        }
+        let queue = queue.clone();
+        if let Some(known) = self.queues.get_mut(&queue) {
+            known.beat_due = now + self.rules.beat_every;
+        }
+        Some(Order::Beat { queue })
+    }
+
+    /// The queue that is beaten next, and when; none while too many beats are in flight.
+    fn next_beat(&self) -> Option<(Instant, &Arc<str>)> {
+        let rank = self.rank?;
+        let is_beat = |order: &&Order| matches!(order, Order::Beat { .. });
+        if self.in_flight.iter().filter(is_beat).count() >= MAX_BEATS_IN_FLIGHT {
+            return None;
+        }
+        let asks_in_time = self.turn_of(rank) < self.rules.lease;
+        let beaten = self.queues.iter().filter(|(queue, known)| {
+            let queue = (*queue).clone();
+            let is_mine = rank < BEATING_RANKS || asks_in_time && known.asks > 0;
+            is_mine && !self.in_flight.contains(&Order::Beat { queue })
+        });
+        beaten.map(|(queue, known)| (known.beat_due, queue)).min()
+    }
+
     fn poll_listing(&mut self, now: Instant) -> Option<Order> {
-        let mut listings = self.queues.iter_mut();
-        let (queue, listing) =
-            listings.find(|(_, listing)| listing.due.is_some_and(|due| due <= now))?;
-        listing.due = None;
+        let mut queues = self.queues.iter_mut();
+        let (queue, known) =
+            queues.find(|(_, known)| known.listing_due.is_some_and(|due| due <= now))?;
+        known.listing_due = None;
         Some(Order::List {
             queue: queue.clone(),
         })
     }
 
-    /// Keeps a departed life for a queue, unless it is kept for it already.
-    fn ask(&mut self, now: Instant, life: &NameAndLife, queue: Arc<str>) {
+    /// Keeps a departed life for a queue, under all ids that its owners may have.
+    fn ask_for_all_ids(&mut self, now: Instant, life: &NameAndLife, queue: &Arc<str>) {
+        for cluster in self.rules.clusters.clone() {
+            let queue = queue.clone();
+            self.ask(now, life, Target { queue, cluster });
+        }
+    }
+
+    /// Keeps a departed life for a target, unless it is kept for it already.
+    fn ask(&mut self, now: Instant, life: &NameAndLife, target: Target) {
         if !self.lives.contains_key(life) && self.lives.len() >= MAX_LIVES {
             self.drop_oldest();
         }
@@ -485,9 +610,12 @@ impl Releaser {
             give_up: now + self.rules.lease + self.rules.alive_retry,
             failures: 0,
         };
-        if !departed.asks.contains_key(&queue) {
-            departed.asks.insert(queue.clone(), ask);
-            self.plan(life, &queue);
+        if !departed.asks.contains_key(&target) {
+            departed.asks.insert(target.clone(), ask);
+            if let Some(known) = self.queues.get_mut(&target.queue) {
+                known.asks += 1;
+            }
+            self.plan(life, &target);
         }
     }
 
@@ -496,38 +624,51 @@ impl Releaser {
         let Some(life) = oldest.map(|(life, _)| life.clone()) else {
             return;
         };
-        self.lives.remove(&life);
-        self.agenda.remove_life(&life);
+        self.forget(&life);
         self.report(Report::Dropped { life });
     }
 
-    /// One queue needs no more orders for a life.
-    fn settled(&mut self, life: &NameAndLife, queue: &Arc<str>) {
+    /// No target needs more orders for a life.
+    fn forget(&mut self, life: &NameAndLife) {
+        let departed = self.lives.remove(life);
+        for target in departed.iter().flat_map(|departed| departed.asks.keys()) {
+            self.agenda.remove(life, target);
+            self.asks_less(&target.queue);
+        }
+    }
+
+    /// One target needs no more orders for a life.
+    fn settled(&mut self, life: &NameAndLife, target: &Target) {
         if let Some(departed) = self.lives.get_mut(life) {
-            departed.asks.remove(queue);
+            let was_there = departed.asks.remove(target).is_some();
             if departed.asks.is_empty() {
                 self.lives.remove(life);
             }
+            if was_there {
+                self.asks_less(&target.queue);
+            }
         }
-        self.agenda.remove(life, queue);
+        self.agenda.remove(life, target);
+    }
+
+    fn asks_less(&mut self, queue: &Arc<str>) {
+        if let Some(known) = self.queues.get_mut(queue) {
+            known.asks = known.asks.saturating_sub(1);
+        }
     }
 
     /// Puts one ask into the agenda, at the time that its pause and this node's rank give.
-    fn plan(&mut self, life: &NameAndLife, queue: &Arc<str>) {
+    fn plan(&mut self, life: &NameAndLife, target: &Target) {
         let (Some(rank), Some(departed)) = (self.rank, self.lives.get(life)) else {
             return;
         };
-        let order = Order::Release {
-            queue: queue.clone(),
-            life: life.clone(),
-        };
-        if self.in_flight.contains(&order) {
+        if self.in_flight.contains(&target.release(life)) {
             return;
         }
-        if let Some(ask) = departed.asks.get(queue) {
+        if let Some(ask) = departed.asks.get(target) {
             let turn = departed.since + self.turn_of(rank);
             let due = ask.not_before.max(turn).min(ask.give_up);
-            self.agenda.put(due, life, queue);
+            self.agenda.put(due, life, target);
         }
     }
 
@@ -538,11 +679,11 @@ impl Releaser {
             return;
         }
         let asks = self.lives.iter().flat_map(|(life, departed)| {
-            let queues = departed.asks.keys();
-            queues.map(|queue| (life.clone(), queue.clone()))
+            let targets = departed.asks.keys();
+            targets.map(|target| (life.clone(), target.clone()))
         });
-        for (life, queue) in asks.collect::<Vec<_>>() {
-            self.plan(&life, &queue);
+        for (life, target) in asks.collect::<Vec<_>>() {
+            self.plan(&life, &target);
         }
     }
 

@@ -38,14 +38,19 @@ pub trait Queues: Send + Sync + 'static {
     /// The names of all queues.
     fn names(&self) -> Reply<'_, Vec<String>>;
 
-    /// Releases all owners of a life of a node of this cluster, unless one of them has renewed its lease within
-    /// `silent_for`.
+    /// Releases all owners of a life of a node of the cluster with this id, unless one of them has renewed its lease
+    /// within `silent_for`.
     fn release<'a>(
         &'a self,
         queue: &'a str,
+        cluster: &'a str,
         life: &'a NameAndLife,
         silent_for: Duration,
     ) -> Reply<'a, Released>;
+
+    /// Shows a queue that it is in use: [`Queue::heartbeat`](kumi_jobs::Queue::heartbeat) under an owner that holds
+    /// nothing. It may do nothing where no owner holds a task, which spares an idle queue the write.
+    fn beat<'a>(&'a self, queue: &'a str) -> Reply<'a, ()>;
 
     /// The owners of a queue that are nodes, of whatever cluster. Others are left out.
     fn node_owners<'a>(&'a self, queue: &'a str) -> Reply<'a, Vec<ListedOwner>>;
@@ -136,6 +141,7 @@ struct Stats {
 /// What a call brought.
 enum Done {
     Release(Order, ReleaseReply),
+    Beat(Order),
     Owners(Order, Option<Vec<ListedOwner>>),
     Names(Option<Vec<String>>),
 }
@@ -239,12 +245,14 @@ impl Driver {
             // A call that panicked, which tokio has reported, counts as one that failed.
             Err(error) => match self.orders.remove(&error.id()) {
                 Some(order @ Order::Release { .. }) => Done::Release(order, ReleaseReply::Failed),
+                Some(order @ Order::Beat { .. }) => Done::Beat(order),
                 Some(order @ Order::List { .. }) => Done::Owners(order, None),
                 None => Done::Names(None),
             },
         };
         match done {
             Done::Release(order, reply) => self.core.handle_release(now(), &order, reply),
+            Done::Beat(order) => self.core.handle_beat(&order),
             Done::Owners(order, owners) => self.core.handle_owners(now(), &order, owners),
             Done::Names(names) => {
                 let pause = if names.is_some() {
@@ -270,6 +278,9 @@ impl Driver {
             }
             Report::Returned { life } => {
                 tracing::info!(node = %life, "a departed node is a member again");
+            }
+            Report::SwitchedOff { queue, life } => {
+                tracing::debug!(%queue, node = %life, "the queue does not release the tasks of departed nodes");
             }
             Report::GaveUp { queue, life } => {
                 tracing::debug!(%queue, node = %life, "the lease of a departed node has ended");
@@ -321,14 +332,23 @@ fn cause(departure: &Departure) -> Cause {
 
 async fn carry_out(queues: Arc<dyn Queues>, order: Order, silent_for: Duration) -> Done {
     match &order {
-        Order::Release { queue, life } => {
-            let call = queues.release(queue, life, silent_for);
+        Order::Release {
+            queue,
+            cluster,
+            life,
+        } => {
+            let call = queues.release(queue, cluster, life, silent_for);
             let reply = match timely("the release of a departed node", call).await {
                 Some(Released::Tasks(tasks)) => ReleaseReply::Released(tasks),
                 Some(Released::Alive) => ReleaseReply::Alive,
+                Some(Released::Off) => ReleaseReply::Off,
                 Some(_) | None => ReleaseReply::Failed,
             };
             Done::Release(order, reply)
+        }
+        Order::Beat { queue } => {
+            timely("the beat of a queue", queues.beat(queue)).await;
+            Done::Beat(order)
         }
         Order::List { queue } => {
             let owners = timely("the owners of a queue", queues.node_owners(queue)).await;

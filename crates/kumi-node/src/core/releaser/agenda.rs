@@ -1,14 +1,14 @@
-//! When each release is due: by time for polling, by life and queue for changes.
+//! When each release is due: by time for polling, by life and target for changes.
 
+use super::Target;
 use kumi_common::NameAndLife;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::Instant;
 
-/// A life and a queue.
-type Key = (NameAndLife, Arc<str>);
+/// A life and where it is released.
+type Key = (NameAndLife, Target);
 
-/// The due times of releases, one for each life and queue.
+/// The due times of releases, one for each life and target.
 #[derive(Debug, Default)]
 pub(super) struct Agenda {
     by_time: BTreeSet<(Instant, Key)>,
@@ -17,28 +17,17 @@ pub(super) struct Agenda {
 
 impl Agenda {
     /// Sets when a release is due, instead of an earlier setting.
-    pub(super) fn put(&mut self, due: Instant, life: &NameAndLife, queue: &Arc<str>) {
-        self.remove(life, queue);
-        let key = (life.clone(), queue.clone());
+    pub(super) fn put(&mut self, due: Instant, life: &NameAndLife, target: &Target) {
+        self.remove(life, target);
+        let key = (life.clone(), target.clone());
         self.due.insert(key.clone(), due);
         self.by_time.insert((due, key));
     }
 
-    pub(super) fn remove(&mut self, life: &NameAndLife, queue: &Arc<str>) {
-        let key = (life.clone(), queue.clone());
+    pub(super) fn remove(&mut self, life: &NameAndLife, target: &Target) {
+        let key = (life.clone(), target.clone());
         if let Some(due) = self.due.remove(&key) {
             self.by_time.remove(&(due, key));
-        }
-    }
-
-    pub(super) fn remove_life(&mut self, life: &NameAndLife) {
-        let first: Key = (life.clone(), Arc::from(""));
-        let of_life = self
-            .due
-            .range(first..)
-            .take_while(|((of, _), _)| of == life);
-        for (_, queue) in of_life.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
-            self.remove(life, &queue);
         }
     }
 

@@ -37,6 +37,10 @@ const SPREAD: Ms = 500;
 /// How long a lost call takes to fail.
 const CALL_TIMEOUT: Ms = 1_000;
 
+fn cluster_id(cluster: usize) -> Arc<str> {
+    format!("cluster-{cluster}").into()
+}
+
 /// An owner: the cluster and the life of a node.
 type OwnerKey = (usize, NameAndLife);
 
@@ -173,6 +177,7 @@ struct Call {
 #[derive(Clone)]
 enum CallReply {
     Release(ReleaseReply),
+    Beaten,
     Owners(Vec<ListedOwner>),
 }
 
@@ -186,6 +191,8 @@ struct World {
     store_away_until: Ms,
     /// One call in so many is lost.
     loss: Option<u64>,
+    /// The only node that has workers; all if there is none.
+    only_worker: Option<&'static str>,
     /// Lives whose process was killed, and when.
     deaths: Vec<(Ms, OwnerKey)>,
     /// Release calls that a queue was sent, by cluster, queue and life.
@@ -209,6 +216,7 @@ impl World {
             clock: 1,
             store_away_until: 0,
             loss: None,
+            only_worker: None,
             deaths: Vec::new(),
             releases: BTreeMap::new(),
             released_alive: Vec::new(),
@@ -237,7 +245,7 @@ impl World {
     /// Starts a process. The others of its cluster learn of it, and of the end of an earlier life of its name.
     fn spawn(&mut self, cluster: usize, name: &'static str) {
         let life = self.new_life(cluster, name);
-        let rules = ReleaserRules::new(format!("cluster-{cluster}").into());
+        let rules = ReleaserRules::new([cluster_id(cluster)]);
         let mut releaser = Releaser::new(rules, life.clone());
         releaser.handle_queues(self.instant(), self.queues.keys().cloned());
         let peers = self.nodes.iter().filter(|node| node.cluster == cluster);
@@ -396,7 +404,8 @@ impl World {
             return;
         }
         node.renews_at = now + RENEWAL;
-        if is_away || node.store_cut_until > now {
+        let is_worker = self.only_worker.is_none_or(|name| name == node.name);
+        if is_away || node.store_cut_until > now || !is_worker {
             return;
         }
         let (over, former): (Vec<_>, Vec<_>) =
@@ -466,6 +475,7 @@ impl World {
                     node.releaser
                         .handle_release(now, &order, ReleaseReply::Failed);
                 }
+                (Order::Beat { .. }, _) => node.releaser.handle_beat(&order),
                 (Order::List { .. }, Some(CallReply::Owners(owners))) => {
                     node.releaser.handle_owners(now, &order, Some(owners));
                 }
@@ -476,11 +486,12 @@ impl World {
 
     /// A queue executes an order.
     fn execute(&mut self, index: usize, order: &Order) -> CallReply {
-        let (Order::Release { queue, .. } | Order::List { queue }) = order;
+        let (Order::Release { queue, .. } | Order::Beat { queue } | Order::List { queue }) = order;
         let model = self.queues.get_mut(queue).expect("a queue");
         match order {
-            Order::Release { life, .. } => {
+            Order::Release { life, cluster, .. } => {
                 let owner = (self.nodes[index].cluster, life.clone());
+                assert_eq!(*cluster, cluster_id(owner.0));
                 let silent_for = self.nodes[index].releaser.rules.silent_for.as_millis() as Ms;
                 let reply = model.release(self.now, &owner, silent_for);
                 if matches!(reply, ReleaseReply::Released(1..)) && self.is_running(&owner) {
@@ -488,9 +499,13 @@ impl World {
                 }
                 CallReply::Release(reply)
             }
+            Order::Beat { .. } => {
+                model.beat(self.now, true);
+                CallReply::Beaten
+            }
             Order::List { .. } => {
                 let owners = model.holders.keys().map(|(cluster, life)| ListedOwner {
-                    cluster: format!("cluster-{cluster}").into(),
+                    cluster: cluster_id(*cluster),
                     node: life.clone(),
                 });
                 CallReply::Owners(owners.collect())
@@ -691,6 +706,24 @@ fn a_live_worker_that_renews_its_lease_is_never_released() {
         }
     }
     assert!(released_without_silence > 0);
+}
+
+/// Nobody but the node that dies uses the queues: its death must not look like an outage of the store.
+#[test]
+fn the_only_worker_of_a_quiet_queue_is_released_within_six_seconds_too() {
+    const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
+    for seed in seeds() {
+        let mut world = World::new(seed, 1, &NAMES);
+        let index = world.random.usize(0..NAMES.len());
+        world.only_worker = Some(NAMES[index]);
+        world.run(20_000);
+        world.kill(index);
+        let (_, owner) = &world.deaths[0];
+        assert!(world.is_held(owner), "seed {seed}");
+        world.run(RELEASED_WITHIN);
+        let (_, owner) = &world.deaths[0];
+        assert!(!world.is_held(owner), "seed {seed}: {owner:?}");
+    }
 }
 
 /// A member that was forgotten, cut off from the store for so long that a release would be taken, and came back.

@@ -8,17 +8,24 @@ struct Lab {
     start: Instant,
     now: Instant,
     releaser: Releaser,
+    /// Beats that were ordered: when, in milliseconds after the start, and where.
+    beats: Vec<(u128, Arc<str>)>,
 }
 
 impl Lab {
     /// Node `me` of life 5 among the others of life 1, with these queues, in the cluster since before the settling time.
     fn new(me: &str, others: &[&str], queues: &[&str]) -> Self {
-        let rules = ReleaserRules::new("c1".into());
+        Self::with_ids(me, others, queues, &["c1"])
+    }
+
+    fn with_ids(me: &str, others: &[&str], queues: &[&str], ids: &[&str]) -> Self {
+        let rules = ReleaserRules::new(ids.iter().map(|id| Arc::from(*id)));
         let start = Instant::now();
         let mut lab = Self {
             start,
             now: start,
             releaser: Releaser::new(rules, life(me, 5)),
+            beats: Vec::new(),
         };
         lab.view(me, others);
         let queues = queues.iter().map(|name| Arc::from(*name));
@@ -49,10 +56,18 @@ impl Lab {
         self.now += ms * MS;
     }
 
+    /// The orders that are due, without the beats, which are noted and replied to.
     fn orders(&mut self) -> Vec<Order> {
         let mut orders = Vec::new();
         while let Some(order) = self.releaser.poll_order(self.now) {
-            orders.push(order);
+            match &order {
+                Order::Beat { queue } => {
+                    let at = (self.now - self.start).as_millis();
+                    self.beats.push((at, queue.clone()));
+                    self.releaser.handle_beat(&order);
+                }
+                _ => orders.push(order),
+            }
         }
         orders
     }
@@ -80,6 +95,7 @@ impl Lab {
                         self.releaser
                             .handle_owners(self.now, &order, Some(Vec::new()));
                     }
+                    Order::Beat { .. } => unreachable!("`orders` leaves them out"),
                 }
             }
             let next = self.releaser.poll_timeout();
@@ -96,8 +112,13 @@ fn life(name: &str, raw: u64) -> NameAndLife {
 }
 
 fn release(queue: &str, name: &str, raw: u64) -> Order {
+    release_of("c1", queue, name, raw)
+}
+
+fn release_of(cluster: &str, queue: &str, name: &str, raw: u64) -> Order {
     Order::Release {
         queue: queue.into(),
+        cluster: cluster.into(),
         life: life(name, raw),
     }
 }
@@ -220,6 +241,129 @@ fn alive_and_then_released_is_reported_once() {
 }
 
 #[test]
+fn a_queue_that_releases_nobody_is_asked_once() {
+    let mut lab = Lab::new("a", &["b"], &["mail", "resize"]);
+    lab.departed("b", Cause::Died);
+    let orders = lab.orders();
+    assert_eq!(orders.len(), 2);
+    let off = ReleaseReply::Off;
+    lab.releaser.handle_release(lab.now, &orders[0], off);
+    assert_eq!(lab.releaser.pending_lives(), 1, "the other queue");
+    lab.releaser.handle_release(lab.now, &orders[1], off);
+    assert_eq!(lab.releaser.pending_lives(), 0);
+    let reports = ["mail", "resize"].map(|queue| Report::SwitchedOff {
+        queue: queue.into(),
+        life: life("b", 1),
+    });
+    assert_eq!(lab.reports(), reports);
+    assert_eq!(lab.times_of_orders(70_000, off), [0; 0]);
+}
+
+#[test]
+fn the_two_lowest_ranks_beat_each_queue_every_second() {
+    let all = ["a", "b", "c", "d"];
+    for (rank, is_beating) in [(0, true), (1, true), (2, false), (3, false)] {
+        let me = all[rank];
+        let others: Vec<&str> = all.iter().copied().filter(|name| *name != me).collect();
+        let mut lab = Lab::new(me, &others, &["mail", "resize"]);
+        lab.beats.clear();
+        lab.times_of_orders(5_500, ReleaseReply::Alive);
+        let seconds = [3_000, 4_000, 5_000];
+        let expected = seconds
+            .iter()
+            .flat_map(|at| [(*at, "mail"), (*at, "resize")]);
+        let expected: Vec<(u128, Arc<str>)> = match is_beating {
+            true => expected.map(|(at, queue)| (at, queue.into())).collect(),
+            false => Vec::new(),
+        };
+        assert_eq!(lab.beats, expected, "rank {rank}");
+    }
+}
+
+#[test]
+fn a_later_rank_beats_the_queues_of_pending_releases_if_it_asks_at_all() {
+    let all = ["a", "b", "c", "d", "e", "f", "g", "z"];
+    for (rank, beats) in [(2, 5), (5, 5), (6, 0)] {
+        let me = all[rank];
+        let others: Vec<&str> = all.iter().copied().filter(|name| *name != me).collect();
+        let mut lab = Lab::new(me, &others, &["mail"]);
+        lab.beats.clear();
+        lab.departed("z", Cause::Died);
+        lab.times_of_orders(6_100, ReleaseReply::Alive);
+        assert_eq!(lab.beats.len(), beats, "rank {rank}: {:?}", lab.beats);
+        // It is a member again: nothing is pending.
+        lab.view(me, &others);
+        lab.times_of_orders(9_000, ReleaseReply::Alive);
+        assert_eq!(lab.beats.len(), beats, "rank {rank}: {:?}", lab.beats);
+    }
+}
+
+#[test]
+fn after_the_last_release_a_later_rank_beats_no_more() {
+    let mut lab = Lab::new("c", &["a", "b", "z"], &["mail"]);
+    for name in ["y", "z"] {
+        lab.departed(name, Cause::Died);
+    }
+    lab.times_of_orders(7_000, ReleaseReply::Released(1));
+    assert_eq!(lab.releaser.pending_lives(), 0);
+    let beats = lab.beats.len();
+    assert!(beats > 0);
+    lab.times_of_orders(20_000, ReleaseReply::Released(1));
+    assert_eq!(lab.beats.len(), beats);
+}
+
+#[test]
+fn beats_that_are_not_replied_to_leave_room_for_releases() {
+    let names: Vec<String> = (0..14).map(|n| format!("q{n:03}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut lab = Lab::new("a", &["b"], &names);
+    lab.pass(1_000);
+    let polled = std::iter::from_fn(|| lab.releaser.poll_order(lab.now));
+    let beats: Vec<Order> = polled.collect();
+    assert_eq!(beats.len(), MAX_BEATS_IN_FLIGHT);
+    assert!(lab.releaser.poll_timeout().is_some_and(|at| at > lab.now));
+    lab.departed("b", Cause::Died);
+    assert_eq!(lab.orders().len(), MAX_IN_FLIGHT - MAX_BEATS_IN_FLIGHT);
+    // One that is replied to makes room for the next.
+    lab.releaser.handle_beat(&beats[0]);
+    assert!(matches!(
+        lab.releaser.poll_order(lab.now),
+        Some(Order::Release { .. })
+    ));
+}
+
+#[test]
+fn while_a_key_is_replaced_a_life_is_released_under_both_ids() {
+    let mut lab = Lab::with_ids("a", &["b"], &["mail"], &["new", "old"]);
+    lab.departed("b", Cause::Died);
+    let orders = lab.orders();
+    let expected = ["new", "old"].map(|id| release_of(id, "mail", "b", 1));
+    assert_eq!(orders, expected);
+    let nothing = ReleaseReply::Released(0);
+    lab.releaser.handle_release(lab.now, &orders[0], nothing);
+    assert_eq!(lab.releaser.pending_lives(), 1);
+    lab.releaser.handle_release(lab.now, &orders[1], nothing);
+    assert_eq!(lab.releaser.pending_lives(), 0);
+    // The comparison knows the id of each owner.
+    lab.pass(60_000);
+    let listing = lab.orders();
+    let owners = [
+        owner("old", "c", 7),
+        owner("new", "d", 7),
+        owner("other", "e", 7),
+    ];
+    lab.releaser
+        .handle_owners(lab.now, &listing[0], Some(owners.to_vec()));
+    let mut orders = lab.orders();
+    orders.sort();
+    let expected = [
+        release_of("new", "mail", "d", 7),
+        release_of("old", "mail", "c", 7),
+    ];
+    assert_eq!(orders, expected);
+}
+
+#[test]
 fn while_the_store_is_away_orders_are_repeated_beyond_the_lease_with_growing_pauses() {
     let mut lab = Lab::new("a", &["b"], &["mail"]);
     lab.departed("b", Cause::Died);
@@ -275,7 +419,7 @@ fn a_former_life_of_this_process_is_left_to_its_own_workers() {
 
 #[test]
 fn nothing_is_ordered_before_the_node_has_joined() {
-    let rules = ReleaserRules::new("c1".into());
+    let rules = ReleaserRules::new(["c1".into()]);
     let (mut releaser, now) = (Releaser::new(rules, life("a", 5)), Instant::now());
     releaser.handle_queues(now, ["mail".into()]);
     releaser.handle_departed(now, life("b", 1), Cause::Died);

@@ -15,8 +15,24 @@ const QUEUE: &str = "mail";
 /// Far beyond what any step takes, so that a test that is stuck fails instead of hanging.
 const STUCK: Duration = Duration::from_secs(60);
 
-/// One queue, whose owners are written as `name~life`.
-struct OneQueue(Arc<dyn Queue>);
+/// One queue, whose owners are written as `name~life`. All of them are of one cluster.
+struct OneQueue {
+    queue: Arc<dyn Queue>,
+    /// Holds nothing.
+    beating: Owner,
+    /// Beats so far.
+    beats: AtomicU64,
+}
+
+impl OneQueue {
+    fn new(queue: Arc<dyn Queue>) -> Self {
+        Self {
+            queue,
+            beating: Owner::random(),
+            beats: AtomicU64::new(0),
+        }
+    }
+}
 
 impl Queues for OneQueue {
     fn names(&self) -> Reply<'_, Vec<String>> {
@@ -26,19 +42,30 @@ impl Queues for OneQueue {
     fn release<'a>(
         &'a self,
         queue: &'a str,
+        cluster: &'a str,
         life: &'a NameAndLife,
         silent_for: Duration,
     ) -> Reply<'a, Released> {
-        assert_eq!(queue, QUEUE);
+        assert_eq!((queue, cluster), (QUEUE, CLUSTER));
         Box::pin(async move {
             let gone = Gone::Life(Owner::from(life.clone()));
-            self.0.release_owner(&gone, silent_for).await
+            self.queue.release_owner(&gone, silent_for).await
+        })
+    }
+
+    fn beat<'a>(&'a self, queue: &'a str) -> Reply<'a, ()> {
+        assert_eq!(queue, QUEUE);
+        Box::pin(async move {
+            let lease = Duration::from_secs(15);
+            self.queue.heartbeat(&self.beating, lease).await?;
+            self.beats.fetch_add(1, Ordering::Relaxed);
+            Ok(())
         })
     }
 
     fn node_owners<'a>(&'a self, _queue: &'a str) -> Reply<'a, Vec<ListedOwner>> {
         Box::pin(async move {
-            let owners = self.0.owners().await?;
+            let owners = self.queue.owners().await?;
             let nodes = owners.into_iter().map(|holding| ListedOwner {
                 cluster: CLUSTER.into(),
                 node: holding.owner.as_str().parse().expect("name~life"),
@@ -74,8 +101,8 @@ impl Lab {
             .await
             .unwrap();
         self.first.get_or_insert_with(|| node.authority().clone());
-        let rules = ReleaserRules::new(CLUSTER.into());
-        let queues = Arc::new(OneQueue(self.queue.clone()));
+        let rules = ReleaserRules::new([CLUSTER.into()]);
+        let queues = Arc::new(OneQueue::new(self.queue.clone()));
         let releaser = RunningReleaser::start(rules, &node, queues);
         (node, releaser)
     }
@@ -101,15 +128,10 @@ impl Lab {
         id
     }
 
-    /// Waits until a task is in line again, and says why. Meanwhile another worker shows that the queue is in use: after a
-    /// gap of its pulse a queue would not release anybody.
+    /// Waits until a task is in line again, and says why. Nothing here shows that the queue is in use, without which it
+    /// would not release anybody: that is the releaser's part.
     async fn given_back(&self, id: TaskId) -> String {
-        let other = Owner::random();
         loop {
-            self.queue
-                .heartbeat(&other, Duration::from_secs(15))
-                .await
-                .unwrap();
             let record = self.queue.get_status(id).await.unwrap().expect("a task");
             if record.state == TaskState::Queued {
                 return record.last_error.unwrap_or_default();
@@ -166,6 +188,30 @@ async fn the_task_of_a_crashed_node_is_given_back(queue: Arc<dyn Queue>) {
     releaser_c.stop().await;
 }
 
+/// The worker that crashed was the only program that used the queue.
+#[tokio::test]
+async fn the_task_of_a_crashed_node_is_given_back_on_a_quiet_queue() {
+    let test = async {
+        let mut lab = Lab::new(Arc::new(InMemoryQueue::new()));
+        let (a, releaser_a) = lab.node("a").await;
+        let (b, releaser_b) = lab.node("b").await;
+        let (_c, releaser_c) = lab.node("c").await;
+        for node in [&a, &b] {
+            until(|| node.members().members.len() == 3 && node.status() == Some(NodeStatus::Up))
+                .await;
+        }
+        let id = lab.claim(&b).await;
+        let crashed = b.name_and_life();
+        drop(releaser_b);
+        b.shutdown().await;
+        let why = lab.given_back(id).await;
+        assert_eq!(why, format!("worker {crashed} was declared gone"));
+        releaser_a.stop().await;
+        releaser_c.stop().await;
+    };
+    tokio::time::timeout(STUCK, test).await.expect("in time");
+}
+
 #[tokio::test]
 async fn the_task_of_a_crashed_node_is_given_back_in_memory() {
     let test = the_task_of_a_crashed_node_is_given_back(Arc::new(InMemoryQueue::new()));
@@ -189,6 +235,14 @@ async fn the_task_of_a_crashed_node_is_given_back_on_a_server() {
 async fn the_task_of_a_node_that_died_before_this_one_started_is_given_back() {
     let test = async {
         let mut lab = Lab::new(Arc::new(InMemoryQueue::new()));
+        // Another cluster uses the same queue, and shows that it is in use while no node of this one runs.
+        let mut other = Lab::new(lab.queue.clone());
+        let (other, releaser_of_other) = other.node("o").await;
+        releaser_of_other.stop().await;
+        let queues = Arc::new(OneQueue::new(lab.queue.clone()));
+        let rules = ReleaserRules::new(["c2".into()]);
+        let releaser_of_other = RunningReleaser::start(rules, &other, queues.clone());
+        until(|| queues.beats.load(Ordering::Relaxed) > 0).await;
         let (dead, releaser) = lab.node("b").await;
         until(|| dead.status() == Some(NodeStatus::Up)).await;
         let crashed = dead.name_and_life();
@@ -200,6 +254,7 @@ async fn the_task_of_a_node_that_died_before_this_one_started_is_given_back() {
         let why = lab.given_back(id).await;
         assert_eq!(why, format!("worker {crashed} was declared gone"));
         releaser.stop().await;
+        releaser_of_other.stop().await;
     };
     tokio::time::timeout(STUCK, test).await.expect("in time");
 }
@@ -231,13 +286,18 @@ impl Queues for Failing {
     fn release<'a>(
         &'a self,
         queue: &'a str,
+        cluster: &'a str,
         life: &'a NameAndLife,
         silent_for: Duration,
     ) -> Reply<'a, Released> {
         match self.fails() {
             true => Box::pin(async { away() }),
-            false => self.inner.release(queue, life, silent_for),
+            false => self.inner.release(queue, cluster, life, silent_for),
         }
+    }
+
+    fn beat<'a>(&'a self, queue: &'a str) -> Reply<'a, ()> {
+        self.inner.beat(queue)
     }
 
     fn node_owners<'a>(&'a self, _queue: &'a str) -> Reply<'a, Vec<ListedOwner>> {
@@ -257,10 +317,10 @@ async fn a_call_that_panics_or_fails_is_repeated() {
         let (_c, releaser) = lab.node("c").await;
         releaser.stop().await;
         let queues = Arc::new(Failing {
-            inner: OneQueue(lab.queue.clone()),
+            inner: OneQueue::new(lab.queue.clone()),
             calls: AtomicU64::new(0),
         });
-        let rules = ReleaserRules::new(CLUSTER.into());
+        let rules = ReleaserRules::new([CLUSTER.into()]);
         let releaser = RunningReleaser::start(rules, &a, queues.clone());
         until(|| a.members().members.len() == 3 && b.status() == Some(NodeStatus::Up)).await;
         let id = lab.claim(&b).await;
@@ -275,6 +335,57 @@ async fn a_call_that_panics_or_fails_is_repeated() {
                 }
         })
         .await;
+        releaser.stop().await;
+    };
+    tokio::time::timeout(STUCK, test).await.expect("in time");
+}
+
+/// A queue whose operator switched releases off.
+struct SwitchedOff(AtomicU64);
+
+impl Queues for SwitchedOff {
+    fn names(&self) -> Reply<'_, Vec<String>> {
+        Box::pin(async { Ok(vec![QUEUE.to_owned()]) })
+    }
+
+    fn release<'a>(
+        &'a self,
+        _queue: &'a str,
+        _cluster: &'a str,
+        _life: &'a NameAndLife,
+        _silent_for: Duration,
+    ) -> Reply<'a, Released> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Box::pin(async { Ok(Released::Off) })
+    }
+
+    fn beat<'a>(&'a self, _queue: &'a str) -> Reply<'a, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn node_owners<'a>(&'a self, _queue: &'a str) -> Reply<'a, Vec<ListedOwner>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+}
+
+#[tokio::test]
+async fn a_queue_with_releases_switched_off_leaves_no_life_pending() {
+    let test = async {
+        let mut lab = Lab::new(Arc::new(InMemoryQueue::new()));
+        let (a, releaser) = lab.node("a").await;
+        releaser.stop().await;
+        let (b, releaser) = lab.node("b").await;
+        releaser.stop().await;
+        let (_c, releaser) = lab.node("c").await;
+        releaser.stop().await;
+        let queues = Arc::new(SwitchedOff(AtomicU64::new(0)));
+        let rules = ReleaserRules::new([CLUSTER.into()]);
+        let releaser = RunningReleaser::start(rules, &a, queues.clone());
+        until(|| a.members().members.len() == 3 && b.status() == Some(NodeStatus::Up)).await;
+        b.shutdown().await;
+        until(|| queues.0.load(Ordering::Relaxed) > 0).await;
+        until(|| releaser.stats() == ReleaserStats::default()).await;
+        assert_eq!(queues.0.load(Ordering::Relaxed), 1);
         releaser.stop().await;
     };
     tokio::time::timeout(STUCK, test).await.expect("in time");
