@@ -3,11 +3,14 @@
 use super::Secret;
 
 /// What messaging (MUF), jobs and status send, and no more. Patterns of subscriptions are compared with those of an ACL
-/// letter by letter, hence all channels. The store's own node switches keyspace events on; CONFIG SET is not needed.
+/// letter by letter, hence all channels. SELECT is for URLs with a database other than 0, WAIT for URLs with `replicas=`.
+///
+/// CONFIG is not among them: CONFIG GET shows `requirepass` and `masterauth`. The store's own node switches keyspace events
+/// on, MUF tries out whether they arrive, and jobs do without their check of `maxmemory-policy`.
 pub(super) const NODE_RULES: &str = "\
     resetkeys resetchannels -@all ~MUF/* ~kumi:* &* \
-    +auth +ping +client|setname +client|setinfo +cluster|slots +info +config|get \
-    +psubscribe +punsubscribe +scan +exists +expire +pexpire +pttl +time \
+    +auth +ping +select +client|setname +client|setinfo +cluster|slots +info \
+    +psubscribe +punsubscribe +scan +exists +expire +pexpire +pttl +time +wait \
     +eval +evalsha +del +get +getrange +incr +incrby +mget +set \
     +hdel +hexists +hget +hgetall +hincrby +hkeys +hlen +hmget +hscan +hset +hstrlen \
     +blpop +lindex +llen +lpop +lpush +lrange +lrem +lset +rpush \

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use kumi_jobs::conformance::{Harness, run_all};
-use kumi_jobs::{Queue, RedisOptions, Settings};
+use kumi_jobs::{NewTask, Queue, RedisOptions, Settings, TaskEnvelope};
 use kumi_muf::{KeepEvent, Muf};
 use kumi_node::trust::{AclUser, Trust};
 use kumi_unison::ClusterKey;
@@ -81,9 +81,12 @@ async fn muf_works(store: &Store, user: &AclUser) {
     web.close().await.expect("closed");
 }
 
-/// A command of `kumi-node` that the server counts no call of here: MUF asks for a cluster's slots, which the store
-/// answers with an error.
-const NOT_COUNTED: &[&str] = &["cluster|slots"];
+/// Commands of `kumi-node` that the server counts no call of here: SELECT is for URLs with a database and WAIT for those
+/// with replicas, which have a test of their own; MUF asks for a cluster's slots, which the store answers with an error.
+const NOT_COUNTED: &[&str] = &["select", "cluster|slots", "wait"];
+
+/// What jobs and messaging try and can do without.
+const TRIED: [&str; 1] = ["config|get"];
 
 /// Status sends it; here the test itself does, to read what was counted.
 const SENT_BY_THE_TEST: &str = "info";
@@ -99,7 +102,7 @@ async fn kumi_node_may_send_what_jobs_and_messaging_send_and_no_more() {
     };
     run_all(&queues).await;
     muf_works(&store, &user).await;
-    assert_eq!(store.denied(), "*0");
+    assert_eq!(store.denied(), TRIED.map(str::to_owned).into());
     let rules = user.rules();
     let unused = || -> Vec<&str> {
         let statistics = store.connect().ask(&["INFO", "commandstats"]);
@@ -115,6 +118,31 @@ async fn kumi_node_may_send_what_jobs_and_messaging_send_and_no_more() {
         tokio::task::yield_now().await;
     }
     assert_eq!(unused(), NOT_COUNTED);
+}
+
+/// The store is reached by a URL with a database, whose tasks replicas are to confirm. There are none, so the enqueue is
+/// told that, and not that it may not ask.
+#[tokio::test(flavor = "multi_thread")]
+async fn kumi_node_may_use_a_url_with_a_database_and_replicas() {
+    let store = Store::start();
+    let user = store.trust.node_user();
+    let url = format!("{}&db=2&replicas=1&queue=q", store.url(&user));
+    let options = RedisOptions::from_url(&url).expect("a URL");
+    let queue = options.connect().await.expect("a queue");
+    let task = NewTask::new(TaskEnvelope::json("resize", "1"));
+    let refused = queue.enqueue(vec![task]).await.expect_err("no replicas");
+    assert!(!refused.is_unauthorized(), "{refused}");
+    let statistics = store.connect().ask(&["INFO", "commandstats"]);
+    for command in ["select", "wait"] {
+        assert!(
+            statistics.contains(&format!("cmdstat_{command}:")),
+            "{command}"
+        );
+    }
+    Muf::connect(&format!("{}&db=2", store.url(&user)), "web")
+        .await
+        .expect("a unit");
+    assert_eq!(store.denied(), TRIED.map(str::to_owned).into());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -140,6 +168,8 @@ fn kumi_node_gets_status_and_nothing_that_administers() {
         &["FLUSHALL"][..],
         &["FLUSHDB"],
         &["CONFIG", "SET", "maxmemory", "1"],
+        &["CONFIG", "GET", "requirepass"],
+        &["CONFIG", "GET", "*"],
         &["CONFIG", "REWRITE"],
         &["ACL", "SETUSER", "x"],
         &["ACL", "WHOAMI"],

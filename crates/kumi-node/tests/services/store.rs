@@ -1,5 +1,6 @@
 //! A store as a node starts it, and a client that says what it is told to.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 
@@ -53,8 +54,8 @@ impl Store {
         )
     }
 
-    /// What the server denied so far: user, reason and object of each.
-    pub(crate) fn denied(&self) -> String {
+    /// The commands, keys and channels that the server denied so far.
+    pub(crate) fn denied(&self) -> BTreeSet<String> {
         let mut admin = self.connect();
         let mut entries = admin.ask(&["ACL", "LOG"]);
         if entries != "*0" {
@@ -64,7 +65,10 @@ impl Store {
                 admin.0.read_line(&mut entries).expect("an answer");
             }
         }
-        entries
+        // A field's name is followed by the length of its value, and by that.
+        let lines: Vec<&str> = entries.lines().collect();
+        let fields = lines.windows(3).filter(|field| field[0] == "object");
+        fields.map(|field| field[2].to_owned()).collect()
     }
 }
 
