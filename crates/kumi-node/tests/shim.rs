@@ -5,7 +5,7 @@
 use kumi_node::programs::{self, Launcher, Output, Program, RestartRule, RunningProgram, Shim};
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,8 +17,11 @@ fn main() -> ExitCode {
     match args.get(1).and_then(|word| word.to_str()) {
         Some("__exec") => return programs::exec(&args[2..]),
         Some("__guard") => return programs::guard(),
-        Some("__host") => host(),
-        _ => a_killed_host_leaves_no_process(),
+        Some("__host") => host(&args[2].to_string_lossy()),
+        _ => {
+            a_killed_host_leaves_no_process();
+            programs_do_not_inherit_what_leads_to_the_hosts_secrets();
+        }
     }
     ExitCode::SUCCESS
 }
@@ -35,8 +38,8 @@ impl Output for Printed {
     }
 }
 
-/// Runs a program that ignores SIGTERM and has a process in the background, until it is killed.
-fn host() {
+/// Runs a program until it is killed.
+fn host(command: &str) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build();
@@ -44,23 +47,48 @@ fn host() {
         let this = std::env::current_exe().expect("a path");
         let launcher = Launcher::with_shim(Shim::new(this, "__exec", "__guard"));
         let launcher = launcher.expect("the guard starts");
-        let command = "trap '' TERM; sleep 1000 & echo $! $$; wait";
         let program = Program::new("p", command, &launcher, Arc::new(Printed));
         let _running = RunningProgram::start(program, RestartRule::default());
         std::future::pending::<()>().await;
     });
 }
 
-fn a_killed_host_leaves_no_process() {
+/// A host with these variables that runs a program, and the first line that the program writes.
+fn started(command: &str, variables: &[(&str, &str)]) -> (Child, String) {
     let this = std::env::current_exe().expect("a path");
     let mut host = Command::new(this)
-        .arg("__host")
+        .args(["__host", command])
+        .envs(variables.iter().copied())
         .stdout(Stdio::piped())
         .spawn()
         .expect("the host starts");
     let output = host.stdout.take().expect("its output");
     let mut line = String::new();
     BufReader::new(output).read_line(&mut line).expect("a line");
+    (host, line)
+}
+
+fn programs_do_not_inherit_what_leads_to_the_hosts_secrets() {
+    let secret = [
+        "KUMI_CLUSTER_KEY_FILE",
+        "KUMI_TOKEN_FILE",
+        "NOTIFY_SOCKET",
+        "CREDENTIALS_DIRECTORY",
+    ];
+    let variables = secret.map(|name| (name, "/secret"));
+    let variables = [&variables[..], &[("PLAIN", "1")]].concat();
+    let command = "echo \"$PLAIN $(env | grep /secret)\"; exec sleep 1000";
+    let (mut host, line) = started(command, &variables);
+    host.kill().expect("SIGKILL");
+    host.wait().expect("the host has ended");
+    assert_eq!(line, "p 1 \n");
+    println!("test programs_do_not_inherit_what_leads_to_the_hosts_secrets ... ok");
+}
+
+/// The program ignores SIGTERM and has a process in the background.
+fn a_killed_host_leaves_no_process() {
+    let command = "trap '' TERM; sleep 1000 & echo $! $$; wait";
+    let (mut host, line) = started(command, &[]);
     let pids: Vec<&str> = line.split_whitespace().skip(1).collect();
     assert_eq!(pids.len(), 2, "{line}");
     assert!(pids.iter().all(|pid| is_running(pid)), "{line}");

@@ -34,12 +34,17 @@ pub use supervise::{Closing, Supervised, Way};
 pub use task::{OnEnd, TaskProgram};
 
 use crate::config::Surroundings;
+use std::ffi::OsStr;
 use std::io;
 use std::sync::Arc;
 use tokio::process::Command;
 
 /// The largest file with variables, in bytes.
 const ENV_FILE_LIMIT: u64 = 64 << 10;
+
+/// Variables of this process that are not for its programs: where the credentials of its service are, and the socket by
+/// which it tells systemd how it is.
+const WITHHELD: [&str; 2] = ["CREDENTIALS_DIRECTORY", "NOTIFY_SOCKET"];
 
 /// Where the text of programs goes. Its methods are called on threads of the runtime and must not block for long.
 pub trait Output: Send + Sync + 'static {
@@ -96,6 +101,9 @@ impl Program {
     /// The command, ready to be spawned. The file with variables is read each time.
     fn prepared(&self) -> io::Result<Command> {
         let mut command = self.launcher.shell(&self.command);
+        for (name, _) in std::env::vars_os().filter(|(name, _)| is_withheld(name)) {
+            command.env_remove(name);
+        }
         if let Some(dir) = &self.surroundings.dir {
             command.current_dir(dir);
         }
@@ -116,6 +124,13 @@ impl Program {
     fn note(&self, line: impl std::fmt::Display) {
         self.output.note(&self.name, &line.to_string());
     }
+}
+
+/// Whether programs do not inherit a variable. `KUMI_*_FILE` names files with secrets, `KUMI_CLUSTER_KEY_FILE` among them.
+fn is_withheld(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    let names_secret = name.starts_with("KUMI_") && name.ends_with("_FILE");
+    names_secret || WITHHELD.contains(&&*name)
 }
 
 fn bounded(file: &std::path::Path) -> io::Result<String> {
@@ -149,6 +164,21 @@ fn variables(text: &str) -> impl Iterator<Item = (&str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_with_secrets_and_the_sockets_of_the_service_are_withheld() {
+        for name in [
+            "KUMI_CLUSTER_KEY_FILE",
+            "KUMI_TOKEN_FILE",
+            "NOTIFY_SOCKET",
+            "CREDENTIALS_DIRECTORY",
+        ] {
+            assert!(is_withheld(name.as_ref()), "{name}");
+        }
+        for name in ["PATH", "KUMI_URL", "KUMI_CLUSTER_NODE", "DB_PASSWORD_FILE"] {
+            assert!(!is_withheld(name.as_ref()), "{name}");
+        }
+    }
 
     #[test]
     fn lines_of_a_file_are_variables() {

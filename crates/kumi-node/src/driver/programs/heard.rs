@@ -43,3 +43,20 @@ impl Heard {
         self.0.recv().await.is_none()
     }
 }
+
+/// Whether a process exists and is not only waiting to be reaped.
+pub(super) fn is_running(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
+    stat.is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+/// Waits for the end of a process.
+pub(super) async fn gone(pid: &str) {
+    let gone = async {
+        while is_running(pid) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let gone = timeout(Duration::from_secs(30), gone).await;
+    gone.expect("it ends within 30 s");
+}

@@ -15,6 +15,7 @@ use super::{Output, Program};
 use base64::prelude::{BASE64_STANDARD, Engine};
 use kumi_common::Shown;
 use kumi_muf::{Outcome, Request};
+use rustix::process::Signal;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -37,8 +38,8 @@ const LINE_LIMIT: u64 = 8 << 20;
 /// Lines on their way to the program.
 const QUEUE_LIMIT: usize = 16;
 
-/// How long the program may take to end after its input has.
-const STOP_LIMIT: Duration = Duration::from_secs(5);
+/// How long the program may take to end after its input has, before it gets SIGTERM.
+pub(super) const STOP_LIMIT: Duration = Duration::from_secs(5);
 
 /// Bytes of a line that is no answer which a note shows.
 const SHOWN_LIMIT: usize = 200;
@@ -52,6 +53,8 @@ pub(super) struct PipeProgram {
     _watched: Watched,
     /// Reads its output; none when that has ended.
     reader: Option<JoinHandle<()>>,
+    /// Passes its standard error on; none when that has ended, or is this process's.
+    errors: Option<JoinHandle<()>>,
     /// Writes its input.
     feeder: Option<JoinHandle<()>>,
 }
@@ -63,10 +66,8 @@ impl PipeProgram {
             command.stderr(Stdio::piped());
         }
         let mut child = command.spawn()?;
-        if let Some(stderr) = child.stderr.take() {
-            // It ends with the stream; a process that the program left behind may keep that open.
-            drop(tokio::spawn(pass_on(stderr, program.clone())));
-        }
+        let stderr = child.stderr.take();
+        let errors = stderr.map(|stderr| tokio::spawn(pass_on(stderr, program.clone())));
         let (lines, queue) = mpsc::channel(QUEUE_LIMIT);
         let pipe = Arc::new(Pipe::new(lines, program));
         let stdin = child.stdin.take();
@@ -87,56 +88,74 @@ impl PipeProgram {
             _watched: program.launcher.watch(&child),
             child,
             reader: Some(reader),
+            errors,
             feeder,
         })
     }
 
     /// Waits until the program has ended or closed its output: no more answers will come, and requests that it has are
-    /// answered with ERR. None if it only closed its output. Nothing is lost if the future is dropped.
+    /// answered with ERR. None if it only closed its output. What a program that crashed had started is killed. Nothing is
+    /// lost if the future is dropped.
     pub(super) async fn ended(&mut self) -> Option<ExitStatus> {
         let status = tokio::select! {
             () = read_out(&mut self.reader) => {
                 // A program that ends closes its output a moment before.
                 timeout(LEFTOVER, self.child.wait()).await.ok()
             }
-            status = self.child.wait() => {
-                // Its last output is on its way, unless it left a process behind that keeps its output open.
-                if timeout(LEFTOVER, read_out(&mut self.reader)).await.is_err()
-                    && let Some(reader) = self.reader.take()
-                {
-                    reader.abort();
-                }
-                Some(status)
-            }
+            status = self.child.wait() => Some(status),
         };
-        if status.is_some() {
+        if let Some(status) = &status {
+            if !status.as_ref().is_ok_and(ExitStatus::success) {
+                // The program's successor may need the same port.
+                self.group.signal(Signal::KILL);
+            }
             self.group.leave();
+            self.drain().await;
         }
         self.pipe.end();
         status?.ok()
     }
 
-    /// Ends its input and waits for its end, but not for ever.
-    pub(super) async fn stop(mut self) {
+    /// Ends its input and waits for its end. A program that has not ended after `input_wait` gets SIGTERM, with everything
+    /// that it started, and SIGKILL after `grace`. Dropping the future kills it at once.
+    pub(super) async fn stop(mut self, input_wait: Duration, grace: Duration) {
         let ending = async {
             // A program that stopped reading leaves no room for the end either.
             let _ = self.pipe.lines.send(None).await;
             let _ = self.child.wait().await;
         };
-        match timeout(STOP_LIMIT, ending).await {
-            Ok(()) => self.group.leave(),
-            Err(_) => self
-                .pipe
-                .note("the program did not end with its input; killing it"),
+        if timeout(input_wait, ending).await.is_err() {
+            self.pipe
+                .note("the program did not end with its input; killing it");
+            self.group.signal(Signal::TERM);
+            let _ = timeout(grace, self.child.wait()).await;
+            self.group.signal(Signal::KILL);
+            let _ = self.child.wait().await;
+        }
+        self.group.leave();
+        self.drain().await;
+    }
+
+    /// Reads what an ended program wrote last. A process that it left behind may keep its output open, and is not
+    /// waited for.
+    async fn drain(&mut self) {
+        let drained = async {
+            read_out(&mut self.reader).await;
+            read_out(&mut self.errors).await;
+        };
+        if timeout(LEFTOVER, drained).await.is_err() {
+            for reader in [self.reader.take(), self.errors.take()].iter().flatten() {
+                reader.abort();
+            }
         }
     }
 }
 
 impl Drop for PipeProgram {
     fn drop(&mut self) {
-        // A process that the program left behind may keep the input open.
-        if let Some(feeder) = &self.feeder {
-            feeder.abort();
+        // A process that the program left behind may keep its input and its standard error open.
+        for task in [&self.feeder, &self.errors].into_iter().flatten() {
+            task.abort();
         }
     }
 }

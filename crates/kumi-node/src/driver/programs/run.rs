@@ -257,7 +257,7 @@ pub(super) fn node_variables(node: &str, url: &str) -> Vec<(String, String)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::heard::program;
+    use super::super::heard::{gone, is_running, program};
     use super::*;
     use std::time::Duration;
 
@@ -329,23 +329,6 @@ mod tests {
             assert!(running.changed().await);
         }
         assert_eq!((running.state().pid, running.state().starts), (None, 1));
-    }
-
-    /// Whether a process exists and is not only waiting to be reaped.
-    fn is_running(pid: &str) -> bool {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
-        stat.is_ok_and(|stat| !stat.contains(") Z "))
-    }
-
-    async fn gone(pid: &str) {
-        let gone = async {
-            while is_running(pid) {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        };
-        timeout(Duration::from_secs(30), gone)
-            .await
-            .expect("it ends within 30 s");
     }
 
     #[tokio::test]

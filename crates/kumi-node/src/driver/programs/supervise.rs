@@ -4,12 +4,13 @@
 //! not have, and those that arrive while no program runs, wait for the next one.
 
 use super::Program;
-use super::pipe::{Pipe, PipeProgram, gone};
+use super::pipe::{Pipe, PipeProgram, STOP_LIMIT, gone};
 use crate::core::programs::{Action, End, Finished, RestartRule, Supervision};
 use kumi_muf::{Outcome, Request};
 use std::io;
 use std::process::ExitStatus;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
@@ -49,6 +50,8 @@ pub struct Supervised {
     pipes: watch::Sender<Option<Arc<Pipe>>>,
     supervision: Supervision,
     origin: Instant,
+    /// The time between SIGTERM and SIGKILL.
+    grace: Duration,
 }
 
 impl Supervised {
@@ -67,6 +70,7 @@ impl Supervised {
             running: Some(running),
             supervision,
             origin,
+            grace: rule.grace,
         })
     }
 
@@ -136,6 +140,7 @@ impl Supervised {
         // Without its sender the way still leads to the program that runs, and a wait for another one ends.
         Closing {
             program: self.running,
+            grace: self.grace,
         }
     }
 }
@@ -143,6 +148,7 @@ impl Supervised {
 /// A program that is not started again.
 pub struct Closing {
     program: Option<PipeProgram>,
+    grace: Duration,
 }
 
 impl Closing {
@@ -155,18 +161,90 @@ impl Closing {
         self.program = None;
     }
 
-    /// Ends the program's input and waits for its end, but not for ever.
+    /// Ends the program's input and waits for its end. One that has not ended after 5 s gets SIGTERM, and SIGKILL after the
+    /// grace of its rule. Dropping the future kills it at once.
     pub async fn stop(self) {
         if let Some(program) = self.program {
-            program.stop().await;
+            program.stop(STOP_LIMIT, self.grace).await;
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::heard::program;
+    use super::super::heard::{Heard, gone, is_running, program};
     use super::*;
+    use rustix::process::{Pid, Signal, kill_process};
+    use tokio::time::timeout;
+
+    /// What a program wrote to its standard error.
+    async fn error_line(heard: &mut Heard) -> String {
+        heard.next().await.replace("api: ", "")
+    }
+
+    #[tokio::test]
+    async fn what_a_crashed_program_started_is_killed() {
+        let (mut program, mut heard) = program("sleep 60 & echo $! >&2; exit 3");
+        program.captures_errors = true;
+        let mut supervised = Supervised::start(program, RestartRule::after_crashes()).unwrap();
+        tokio::select! {
+            why = supervised.keep_running() => panic!("{why:?}"),
+            () = async {
+                let pid = error_line(&mut heard).await;
+                gone(&pid).await;
+            } => {}
+        }
+    }
+
+    /// It takes no notice of the end of its input, nor of SIGTERM.
+    #[tokio::test]
+    async fn a_program_that_does_not_end_gets_sigterm_and_then_sigkill_with_all_that_it_started() {
+        let (mut program, mut heard) =
+            program("trap 'echo term >&2' TERM; sleep 60 & echo $! >&2; while :; do wait; done");
+        program.captures_errors = true;
+        let running = PipeProgram::start(&program).unwrap();
+        let pid = error_line(&mut heard).await;
+        assert!(is_running(&pid));
+        let soon = Duration::from_millis(300);
+        let stopped = timeout(Duration::from_secs(30), running.stop(soon, soon)).await;
+        stopped.expect("it is killed");
+        let note = heard.next().await;
+        assert!(note.contains("did not end with its input"), "{note}");
+        assert_eq!(error_line(&mut heard).await, "term");
+        gone(&pid).await;
+    }
+
+    #[tokio::test]
+    async fn a_program_that_ends_at_sigterm_has_its_grace() {
+        let (mut program, mut heard) = program(
+            "trap 'echo done >&2; exit' TERM; echo up >&2; sleep 60 & while :; do wait; done",
+        );
+        program.captures_errors = true;
+        let running = PipeProgram::start(&program).unwrap();
+        assert_eq!(error_line(&mut heard).await, "up");
+        let hour = Duration::from_secs(3_600);
+        let stop = running.stop(Duration::from_millis(100), hour);
+        let stopped = timeout(Duration::from_secs(30), stop).await;
+        stopped.expect("it does not wait for an hour");
+        heard.next().await;
+        assert_eq!(error_line(&mut heard).await, "done");
+    }
+
+    /// What a program that is done left running keeps its standard error open.
+    #[tokio::test]
+    async fn nothing_reads_the_errors_of_a_program_that_is_gone() {
+        let (mut program, mut heard) = program("sleep 60 & echo $! >&2; exit 0");
+        program.captures_errors = true;
+        let mut supervised = Supervised::start(program, RestartRule::after_crashes()).unwrap();
+        assert_eq!(supervised.keep_running().await, Finished::Succeeded);
+        drop(supervised);
+        let pid = error_line(&mut heard).await;
+        let silent = timeout(Duration::from_secs(30), heard.is_silent()).await;
+        assert!(is_running(&pid), "it is left alone");
+        let number = pid.trim().parse().ok().and_then(Pid::from_raw);
+        kill_process(number.expect("a number"), Signal::KILL).unwrap();
+        assert_eq!(silent, Ok(true));
+    }
 
     #[tokio::test]
     async fn a_program_that_crashes_is_started_again_and_its_errors_are_passed_on() {
