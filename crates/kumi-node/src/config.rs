@@ -41,6 +41,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use write::in_url;
 
 /// UDP port of membership.
 pub const MEMBERSHIP_PORT: u16 = 7400;
@@ -48,6 +49,26 @@ pub const MEMBERSHIP_PORT: u16 = 7400;
 pub const HTTP_PORT: u16 = 7480;
 /// Entries of one kind that a file may have; a worker has as many handlers at most.
 pub const MAX_ENTRIES: usize = 256;
+/// The queue of entries that name none.
+const DEFAULT_QUEUE: &str = "default";
+/// Directives of the store whose values are paths, relative to the file they stand in. Names of files below `dir`, such as
+/// `dbfilename`, are none.
+const PATH_DIRECTIVES: [&str; 12] = [
+    "aclfile",
+    "dir",
+    "logfile",
+    "pidfile",
+    "tls-ca-cert-dir",
+    "tls-ca-cert-file",
+    "tls-cert-file",
+    "tls-client-cert-file",
+    "tls-client-key-file",
+    "tls-dh-params-file",
+    "tls-key-file",
+    "unixsocket",
+];
+/// Parameters of a store's URL whose values are paths.
+const PATH_PARAMETERS: [&str; 3] = ["cacert=", "cert=", "key="];
 
 /// The configuration of a node. An unset value is left to the defaults, or to what is laid over it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -176,8 +197,8 @@ pub enum StoreSection {
 #[derive(Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreHere {
-    /// Nothing is kept when the node stops.
-    pub ephemeral: bool,
+    /// Whether nothing is kept when the node stops; everything is kept unless this is true.
+    pub ephemeral: Option<bool>,
     /// Directives of redis.conf by their primary names; each was accepted by the table of kumi-store.
     pub directives: BTreeMap<String, String>,
     /// Directives whose values are secrets, each with the file that holds the value.
@@ -364,17 +385,19 @@ impl NodeConfig {
 
     /// The configuration of a file with that of the command line laid over it: what `flags` says replaces what `file`
     /// says. Directives are replaced one by one, lists as a whole, and entries of programs by their names.
-    #[must_use]
-    pub fn merge(file: Self, flags: Self) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// If the flags set something of a store that this node runs, and the file says that it runs none.
+    pub fn merge(file: Self, flags: Self) -> Result<Self, MergeError> {
+        Ok(Self {
             node: file.node.overlaid(flags.node),
-            store: file.store.overlaid(flags.store),
+            store: file.store.overlaid(flags.store)?,
             http: file.http.overlaid(flags.http),
             work: replaced(file.work, flags.work, Work::key),
             serve: replaced(file.serve, flags.serve, |serve| serve.pattern.to_string()),
             run: replaced(file.run, flags.run, |run| run.name.to_string()),
             cron: replaced(file.cron, flags.cron, Cron::key),
-        }
+        })
     }
 
     /// Takes relative paths as paths below the directory of the file they stand in, which is also where its programs run.
@@ -396,9 +419,17 @@ impl NodeConfig {
             paths.extend([&mut files.certificate, &mut files.key, &mut files.authority]);
         }
         match &mut self.store {
-            StoreSection::Here(here) => paths.extend(here.secret_files.values_mut()),
+            StoreSection::Here(here) => {
+                paths.extend(here.secret_files.values_mut());
+                for name in PATH_DIRECTIVES {
+                    if let Some(value) = here.directives.get_mut(name) {
+                        resolve_directive(value, directory);
+                    }
+                }
+            }
             StoreSection::Outside(StoreUrl::File(file)) => paths.push(file),
-            _ => {}
+            StoreSection::Outside(StoreUrl::Plain(url)) => *url = resolved_url(url, directory),
+            StoreSection::Unset | StoreSection::Off => {}
         }
         for path in paths {
             // `join` alone would leave a slash behind the directory.
@@ -428,6 +459,10 @@ impl NodeConfig {
                 true => StoreSection::Here(StoreHere::default()),
                 false => StoreSection::Off,
             };
+        }
+        if let StoreSection::Here(here) = &mut self.store {
+            // Not writing it is the default already.
+            here.ephemeral = here.ephemeral.filter(|ephemeral| *ephemeral);
         }
         self
     }
@@ -475,13 +510,48 @@ impl NodeSection {
     }
 }
 
+/// Flags that contradict the file they are laid over. The operator's to mend: nothing was started.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{what} is for a store that this node runs, and the file says {store}: take the flag away, or the store out of the file"
+)]
+pub struct MergeError {
+    /// The directive or setting that a flag gave.
+    what: String,
+    /// What the file says about the store, without a password.
+    store: String,
+}
+
+impl StoreHere {
+    /// The name of something that is set here, if anything is.
+    fn first_set(&self) -> Option<&str> {
+        let ephemeral = self.ephemeral.map(|_| "ephemeral");
+        let directives = self.directives.keys().chain(self.secret_files.keys());
+        ephemeral.or_else(|| directives.map(String::as_str).next())
+    }
+}
+
 impl StoreSection {
-    fn overlaid(self, flags: Self) -> Self {
-        match (self, flags) {
+    fn overlaid(self, flags: Self) -> Result<Self, MergeError> {
+        let elsewhere = match &self {
+            Self::Off => Some("store #false".to_owned()),
+            Self::Outside(StoreUrl::Plain(url)) => {
+                Some(format!("store {:?}", kumi_muf::without_password(url)))
+            }
+            Self::Outside(StoreUrl::File(file)) => Some(format!("store url-file={file:?}")),
+            Self::Unset | Self::Here(_) => None,
+        };
+        if let (Some(store), Self::Here(here)) = (elsewhere, &flags)
+            && let Some(what) = here.first_set()
+        {
+            let what = what.to_owned();
+            return Err(MergeError { what, store });
+        }
+        Ok(match (self, flags) {
             (file, Self::Unset) => file,
             (Self::Here(file), Self::Here(flags)) => {
                 let mut here = file;
-                here.ephemeral |= flags.ephemeral;
+                here.ephemeral = flags.ephemeral.or(here.ephemeral);
                 for name in flags.directives.keys() {
                     here.secret_files.remove(name);
                 }
@@ -493,7 +563,7 @@ impl StoreSection {
                 Self::Here(here)
             }
             (_, flags) => flags,
-        }
+        })
     }
 }
 
@@ -510,7 +580,7 @@ impl HttpSection {
 }
 
 impl Work {
-    /// What tells it from other entries: the type, with the queue if one is named.
+    /// What tells it from other entries: the type, with the queue if it is not the default one.
     fn key(&self) -> String {
         with_queue(&self.task_type, self.queue.as_deref())
     }
@@ -531,17 +601,56 @@ impl Cron {
         }
     }
 
-    /// What tells it from other entries: the name, with the queue if one is named.
+    /// What tells it from other entries: the name, with the queue if it is not the default one.
     fn key(&self) -> String {
         with_queue(&self.name, self.queue.as_deref())
     }
 }
 
 fn with_queue(name: &str, queue: Option<&str>) -> String {
-    match queue {
+    match other_queue(queue) {
         Some(queue) => format!("{name} queue={queue}"),
         None => name.to_owned(),
     }
+}
+
+/// The name of a queue, unless it is the one that is meant without a name.
+fn other_queue(queue: Option<&str>) -> Option<&str> {
+    queue.filter(|queue| *queue != DEFAULT_QUEUE)
+}
+
+/// The value of a directive as a path below a directory. An empty one means that there is no such file.
+fn resolve_directive(value: &mut String, directory: &Path) {
+    if !value.is_empty()
+        && let Some(path) = directory.join(&*value).to_str()
+    {
+        *value = path.to_owned();
+    }
+}
+
+/// A URL whose parameters that name files have paths below a directory.
+fn resolved_url(url: &str, directory: &Path) -> String {
+    let Some((address, query)) = url.split_once('?') else {
+        return url.to_owned();
+    };
+    let resolved = query.split('&').map(|parameter| {
+        let named = PATH_PARAMETERS
+            .iter()
+            .find_map(|name| Some((name, parameter.strip_prefix(name)?)));
+        match named {
+            Some((name, path)) if !path.is_empty() && !is_absolute_in_url(path) => {
+                format!("{name}{}/{path}", in_url(directory))
+            }
+            _ => parameter.to_owned(),
+        }
+    });
+    format!("{address}?{}", resolved.collect::<Vec<_>>().join("&"))
+}
+
+/// Whether a path begins with a slash, which a URL may write in two ways.
+fn is_absolute_in_url(path: &str) -> bool {
+    let start = path.get(..3).unwrap_or_default();
+    path.starts_with('/') || start.eq_ignore_ascii_case("%2f")
 }
 
 /// The first list unless it is empty.

@@ -10,7 +10,8 @@ use std::fmt;
 /// Directives that CONFIG SET may change and a node may not: others know the port by it.
 const FIXED_DIRECTIVES: [&str; 2] = ["port", "tls-port"];
 
-/// The differences between two configurations.
+/// The differences between two configurations: in each list what is removed first, then what is changed, then what is
+/// added, so that an entry is gone before the one that takes its place is there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Changes {
@@ -40,16 +41,16 @@ pub struct Change {
     pub kind: ChangeKind,
 }
 
-/// What happened to a value or an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What happened to a value or an entry, in the order in which changes are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum ChangeKind {
-    /// It is new.
-    Added,
     /// It is gone.
     Removed,
     /// It is another one.
     Changed,
+    /// It is new.
+    Added,
 }
 
 impl fmt::Display for Change {
@@ -80,7 +81,7 @@ pub(super) fn between(from: &NodeConfig, to: &NodeConfig) -> Changes {
         }
     }
     all.extend(to.into_keys().map(|key| (key, ChangeKind::Added)));
-    all.sort_by(|(a, _), (b, _)| a.cmp(b));
+    all.sort_by(|(a, kind_a), (b, kind_b)| (kind_a, a).cmp(&(kind_b, b)));
     let is_other_store = all
         .iter()
         .any(|((section, name), _)| *section == Section::Store && name == "URL");

@@ -1,6 +1,8 @@
 //! What looks like a secret. A configuration file is read by people and kept with the source of programs, so it names files
 //! that hold secrets instead. This is a guess for the usual forms, not a proof.
 
+use std::ops::Range;
+
 /// Words that a value behind an equals sign makes a secret.
 const WORDS: [&str; 10] = [
     "password",
@@ -21,7 +23,7 @@ const SHORT: usize = 4;
 /// Whether a text holds a password in a URL, or `password=...`. What a shell expands, as in `--password=$DB_PASSWORD`, is
 /// none.
 pub(super) fn has_secret(text: &str) -> bool {
-    url_password(text).is_some() || assigned(&text.to_lowercase())
+    !url_passwords(text).is_empty() || assigned(&text.to_lowercase())
 }
 
 /// Whether the value of a variable of this name is a secret. A name that ends in `_FILE` names a file.
@@ -33,9 +35,9 @@ pub(super) fn is_secret_name(name: &str) -> bool {
         .any(|(word, before)| word.len() > SHORT || before.is_empty() || before.ends_with('_'))
 }
 
-/// The bytes between `://` and the `@` of a URL that has a password.
-fn url_password(text: &str) -> Option<std::ops::Range<usize>> {
-    let mut from = 0;
+/// The bytes between `://` and the `@` of each URL that has a password.
+fn url_passwords(text: &str) -> Vec<Range<usize>> {
+    let (mut found_all, mut from) = (Vec::new(), 0);
     while let Some(found) = text[from..].find("://") {
         let start = from + found + 3;
         let is_redis = ["redis", "rediss"]
@@ -50,11 +52,30 @@ fn url_password(text: &str) -> Option<std::ops::Range<usize>> {
             && !password.is_empty()
             && !password.starts_with('$')
         {
-            return Some(start..start + user.len());
+            found_all.push(start..start + user.len());
         }
         from = start;
     }
-    None
+    found_all
+}
+
+/// The words that begin with `>` or `<`, as passwords of `user` do; one in quotes goes up to their end.
+fn acl_passwords(text: &str) -> Vec<Range<usize>> {
+    let signs = text.match_indices(['>', '<']);
+    let words = signs.filter_map(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let quote = before.filter(|c| ['"', '\''].contains(c));
+        if quote.is_none() && before.is_some_and(|c| !c.is_whitespace()) {
+            return None;
+        }
+        let is_end = |c: char| match quote {
+            Some(quote) => c == quote,
+            None => c.is_whitespace() || "\"'".contains(c),
+        };
+        let end = text[at..].find(is_end).map_or(text.len(), |end| at + end);
+        Some(at..end)
+    });
+    words.collect()
 }
 
 /// Whether a text in lower case gives one of the words a value: `word=value`, or `--word value`.
@@ -88,8 +109,8 @@ pub(super) fn masked(line: &str) -> String {
     let lower = line.to_ascii_lowercase();
     let words = WORDS
         .into_iter()
-        .chain(["requirepass", "masterauth", "masteruser", "_key"]);
-    let mut hidden: Vec<std::ops::Range<usize>> = url_password(line).into_iter().collect();
+        .chain(["requirepass", "masterauth", "user", "_key"]);
+    let mut hidden = [url_passwords(line), acl_passwords(line)].concat();
     for word in words {
         for (at, _) in lower.match_indices(word) {
             let end = at + word.len();
@@ -179,6 +200,11 @@ mod tests {
             "    requirepass \"sesame\"; port 1",
             "run \"ä\" exec=\"./api --password sesame\"",
             "env API_KEY=\"sesame\"",
+            "    user \"ann\" \"on\" \">sesame\" \"~*\" \"+@all\"",
+            "    user ann #sesame",
+            "    users \"ann\" \">open sesame\" \"on\"",
+            "    acl ann >sesame <sesame on",
+            "run \"a\" exec=\"./a redis://ann:sesame@h redis://bob:sesame@h http://b:sesame@h/x\"",
         ] {
             let masked = masked(line);
             assert!(!masked.contains("sesame"), "{masked}");
@@ -188,6 +214,7 @@ mod tests {
             "node \"a\" { key-file \"x\" }",
             "http { token-file \"t\" }",
             "compassion \"x\"",
+            "run \"a\" exec=\"./a redis://h:1 b->c\"",
         ] {
             assert_eq!(masked(line), line);
         }

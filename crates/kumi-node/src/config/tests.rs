@@ -82,7 +82,7 @@ fn every_name_is_read() {
     let StoreSection::Here(store) = &config.store else {
         panic!("{:?}", config.store);
     };
-    assert!(store.ephemeral);
+    assert_eq!(store.ephemeral, Some(true));
     let directives = [
         ("appendonly", "yes"),
         ("maxclients", "500"),
@@ -411,17 +411,85 @@ fn secrets_are_refused_and_not_shown() {
     check("store \"redis://:sesame@h", "kumi.kdl:1");
 }
 
+#[track_caller]
+fn laid_over(file: NodeConfig, flags: NodeConfig) -> NodeConfig {
+    NodeConfig::merge(file, flags).unwrap()
+}
+
+#[test]
+fn a_flag_of_an_own_store_does_not_replace_a_store_elsewhere() {
+    let check = |file: &str, flags: &str, words: &[&str]| {
+        let error = NodeConfig::merge(read(file), read(flags)).expect_err(file);
+        let shown = error.to_string();
+        for word in words {
+            assert!(shown.contains(word), "no {word:?} in {shown}");
+        }
+        assert!(!shown.contains("sesame"), "{shown}");
+    };
+    let directive = "store { maxmemory \"1gb\" }";
+    let outside = "store \"redis://outside\"";
+    check(outside, directive, &["maxmemory", "redis://outside"]);
+    check("store #false", directive, &["maxmemory", "store #false"]);
+    check(outside, "store ephemeral=#true", &["ephemeral", "outside"]);
+    let by_file = "store { requirepass-file \"p\" }";
+    check("store url-file=\"u\"", by_file, &["requirepass", "\"u\""]);
+    // Where the file does not say, or the flags name the store themselves, there is nothing to contradict.
+    for (file, flags) in [("", directive), (outside, "store"), (directive, outside)] {
+        assert_eq!(laid_over(read(file), read(flags)), read(flags));
+    }
+}
+
+#[test]
+fn a_flag_wins_over_ephemeral() {
+    for (file, flag, expected) in [
+        ("#true", "#false", false),
+        ("#false", "#true", true),
+        ("#true", "#true", true),
+    ] {
+        let [file, flags] = [file, flag].map(|word| read(&format!("store ephemeral={word}")));
+        let StoreSection::Here(store) = laid_over(file, flags).store else {
+            panic!("a store of this node");
+        };
+        assert_eq!(store.ephemeral, Some(expected));
+    }
+}
+
+#[test]
+fn the_default_queue_is_one_with_and_without_its_name() {
+    refuses(
+        "work \"a\" exec=\"b\"\nwork \"a\" exec=\"c\" queue=\"default\"",
+        "2:1",
+        &["work \"a\" is there twice"],
+    );
+    refuses(
+        "cron \"a\" \"* * * * *\"\ncron \"a\" \"* * * * *\" queue=\"default\"",
+        "2:1",
+        &["cron \"a\" is there twice"],
+    );
+    let (unnamed, named) = (
+        "work \"a\" exec=\"b\"",
+        "work \"a\" exec=\"b\" queue=\"default\"",
+    );
+    assert_eq!(changes(unnamed, named), (Vec::new(), Vec::new()));
+    // A flag may name it too.
+    let mut flags = read("work \"a\" exec=\"c\"");
+    flags.work[0].queue = Some("default".into());
+    let merged = laid_over(read(unnamed), flags);
+    assert_eq!(merged.work.len(), 1);
+    assert_eq!(merged.work[0].exec, "c");
+}
+
 #[test]
 fn flags_win() {
     let file = read(FULL);
     let mut flags = NodeConfig::default();
-    assert_eq!(NodeConfig::merge(file.clone(), flags.clone()), file);
+    assert_eq!(laid_over(file.clone(), flags.clone()), file);
     flags.node.name = Name::new("b").ok();
     flags.node.bind = vec!["10.0.0.9".parse().unwrap()];
     flags.http.port = Some(1);
     flags.store = read("store { maxmemory \"2gb\"; port 7000 }").store;
     flags.run = read("run \"api\" exec=\"./new\"\nrun \"more\" exec=\"./more\"").run;
-    let merged = NodeConfig::merge(file.clone(), flags);
+    let merged = laid_over(file.clone(), flags);
     assert_eq!(merged.node.name.as_ref().map(Name::as_str), Some("b"));
     assert_eq!(merged.node.bind, ["10.0.0.9".parse::<IpAddr>().unwrap()]);
     assert_eq!(merged.node.join, file.node.join);
@@ -439,7 +507,8 @@ fn flags_win() {
         ),
         ("2gb", "500")
     );
-    assert!(store.ephemeral && store.directives.contains_key("port"));
+    assert_eq!(store.ephemeral, Some(true));
+    assert!(store.directives.contains_key("port"));
     let runs: Vec<&str> = merged.run.iter().map(|run| &*run.exec).collect();
     assert_eq!(runs, ["./new", "./more"]);
     assert_eq!(merged.work, file.work);
@@ -448,7 +517,7 @@ fn flags_win() {
         read("node { tls-cert-file \"c\"; tls-key-file \"k\"; tls-ca-file \"a\" }")
             .node
             .certificates;
-    let merged = NodeConfig::merge(file, flags.clone());
+    let merged = laid_over(file, flags.clone());
     assert_eq!(merged.store, flags.store);
     assert_eq!(
         (merged.node.key_file, merged.node.certificates),
@@ -480,6 +549,66 @@ fn paths_are_relative_to_the_directory_of_the_file() {
 }
 
 #[test]
+fn paths_of_directives_and_of_urls_are_relative_to_the_directory_of_the_file_too() {
+    let text = "store {
+        dir \"data\"
+        aclfile \"users.acl\"
+        logfile \"\"
+        pidfile \"/run/kumi.pid\"
+        unixsocket \"kumi.sock\"
+        tls-cert-file \"tls/c.pem\"
+        dbfilename \"dump.rdb\"
+    }";
+    let mut config = read(text);
+    config.resolve(Path::new("/etc/ku mi"));
+    let StoreSection::Here(store) = &config.store else {
+        panic!("{:?}", config.store);
+    };
+    let expected = [
+        ("aclfile", "/etc/ku mi/users.acl"),
+        ("dbfilename", "dump.rdb"),
+        ("dir", "/etc/ku mi/data"),
+        ("logfile", ""),
+        ("pidfile", "/run/kumi.pid"),
+        ("tls-cert-file", "/etc/ku mi/tls/c.pem"),
+        ("unixsocket", "/etc/ku mi/kumi.sock"),
+    ];
+    let expected = expected.map(|(name, value)| (name.into(), value.into()));
+    assert_eq!(store.directives, BTreeMap::from(expected));
+    let check = |url: &str, expected: &str| {
+        let mut config = read(&format!("store {url:?}"));
+        config.resolve(Path::new("/etc/ku mi"));
+        let expected = StoreUrl::Plain(expected.to_owned());
+        assert_eq!(config.store, StoreSection::Outside(expected));
+    };
+    check("redis://h:1/2", "redis://h:1/2");
+    check("redis://h?queue=key", "redis://h?queue=key");
+    check(
+        "rediss://h?cacert=ca.pem&queue=a&cert=/c.pem&key=k%20x.pem",
+        "rediss://h?cacert=/etc/ku%20mi/ca.pem&queue=a&cert=/c.pem&key=/etc/ku%20mi/k%20x.pem",
+    );
+    check("rediss://h?cacert=%2Fca.pem", "rediss://h?cacert=%2Fca.pem");
+}
+
+/// A directive whose value is a file or a directory is either resolved or one of those that are known not to be.
+#[test]
+fn every_directive_that_names_a_file_is_known() {
+    let names = kumi_store::config::TABLE.iter().map(|row| row.name);
+    let is_path = |name: &&str| {
+        let ends = ["file", "dir", "socket"];
+        ends.iter().any(|end| name.ends_with(end))
+    };
+    let unresolved: Vec<&str> = names
+        .filter(is_path)
+        .filter(|name| !PATH_DIRECTIVES.contains(name))
+        .collect();
+    assert_eq!(unresolved, ["cluster-config-file"]);
+    for name in PATH_DIRECTIVES {
+        assert!(kumi_store::config::TABLE.iter().any(|row| row.name == name));
+    }
+}
+
+#[test]
 fn what_is_shown_is_read_as_the_same_configuration() {
     let certificates = "node { tls-cert-file \"c\"; tls-key-file \"k\"; tls-ca-file \"a\" }";
     let odd = "work \"a\" exec=\"printf 'a\\\\n\\\"\\t\\u{1}\\u{85}é'\"";
@@ -488,6 +617,8 @@ fn what_is_shown_is_read_as_the_same_configuration() {
         "",
         "store #false",
         "store \"redis://h/2\"",
+        "store ephemeral=#false",
+        "work \"a\" exec=\"b\" queue=\"default\"",
         "store url-file=\"a b\"",
         "http #false",
         certificates,
@@ -590,15 +721,16 @@ fn a_reload_applies_programs_and_leaves_addresses() {
     check(
         "store { maxmemory \"1gb\"; databases 4 }",
         "store { maxmemory \"2gb\"; port 7000; appendfsync \"always\" }",
-        &["store appendfsync: added", "store maxmemory: changed"],
+        &["store maxmemory: changed", "store appendfsync: added"],
         &["store databases: removed", "store port: added"],
     );
     check(
         "store { maxmemory \"1gb\" }",
         "store #false",
         &[],
-        &["store URL: changed", "store maxmemory: removed"],
+        &["store maxmemory: removed", "store URL: changed"],
     );
+    check("store", "store ephemeral=#false", &[], &[]);
     check(
         "store",
         "store ephemeral=#true",
@@ -609,12 +741,19 @@ fn a_reload_applies_programs_and_leaves_addresses() {
         "work \"a\" exec=\"x\"\nrun \"api\" exec=\"x\"\ncron \"c\" \"* * * * *\"",
         "work \"a\" exec=\"y\"\nwork \"a\" exec=\"y\" queue=\"q\"\nserve \"s.*\" exec=\"x\"\ncron \"c\" \"0 * * * *\"",
         &[
+            "run api: removed",
             "work a: changed",
+            "cron c: changed",
             "work a queue=q: added",
             "serve s.*: added",
-            "run api: removed",
-            "cron c: changed",
         ],
+        &[],
+    );
+    // The new entry takes what the old one had: it must be gone before.
+    check(
+        "run \"z\" exec=\"./api\"",
+        "run \"a\" exec=\"./api\"",
+        &["run z: removed", "run a: added"],
         &[],
     );
 }

@@ -5,7 +5,7 @@ use super::settings::{Place, Section};
 use super::values::{backoff_text, duration_text};
 use super::{
     Cron, HttpSection, LogLevel, NodeConfig, NodeSection, Preset, Restart, Run, Serve,
-    StoreSection, StoreUrl, Surroundings, Work,
+    StoreSection, StoreUrl, Surroundings, Work, other_queue,
 };
 use kumi_kdl::is_disallowed;
 use kumi_store::Config;
@@ -169,8 +169,9 @@ fn store(store: &StoreSection, entries: &mut Vec<Entry>) {
         }
         StoreSection::Here(here) => {
             role(&mut values, String::new());
-            if here.ephemeral {
-                values.push(Place::Property, "ephemeral", "ephemeral=#true".into());
+            if let Some(ephemeral) = here.ephemeral {
+                let text = format!("ephemeral=#{ephemeral}");
+                values.push(Place::Property, "ephemeral", text);
             }
             for (name, value) in &here.directives {
                 values.child(name, Some(quoted(value)));
@@ -254,7 +255,7 @@ impl Line {
 fn work(work: &Work) -> String {
     Line::new(Section::Work, &[&work.task_type])
         .text("exec", &work.exec)
-        .maybe("queue", work.queue.as_deref())
+        .maybe("queue", other_queue(work.queue.as_deref()))
         .number("concurrency", work.concurrency)
         .text("lease", duration_text(work.lease))
         .maybe("backoff", work.backoff.as_ref().map(backoff_text))
@@ -288,7 +289,7 @@ fn cron(cron: &Cron) -> String {
         .text("zone", &cron.zone)
         .text("type", &cron.task_type)
         .text("payload", &cron.payload)
-        .maybe("queue", cron.queue.as_deref())
+        .maybe("queue", other_queue(cron.queue.as_deref()))
         .maybe("priority", priority)
         .number("max-attempts", cron.max_attempts)
         .text
@@ -302,6 +303,19 @@ fn word<T: PartialEq>(words: &[(&str, T)], choice: T) -> String {
 
 fn path(path: &Path) -> String {
     quoted(path.display())
+}
+
+/// A path as a parameter of a URL.
+pub(super) fn in_url(path: &Path) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
+    let mut text = String::new();
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match is_plain(*byte) {
+            true => text.push(char::from(*byte)),
+            false => text.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    text
 }
 
 /// A text in quotes, as KDL reads it back.

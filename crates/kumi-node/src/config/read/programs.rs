@@ -7,7 +7,7 @@ use crate::config::values::{
     HANDLER_TIMEOUT, KILL_AFTER, PAYLOAD, SERVE_CONCURRENCY, STOP_GRACE, ZONE, backoff, duration,
     schedule_fault,
 };
-use crate::config::{Cron, Restart, Run, Serve, ServeCommand, Surroundings, Work};
+use crate::config::{Cron, Restart, Run, Serve, ServeCommand, Surroundings, Work, other_queue};
 use kumi_common::Name;
 use kumi_jobs::{DEFAULT_MAX_ATTEMPTS, LEASE, Priority, RENEWAL, RedisOptions};
 use kumi_kdl::{Node, Value};
@@ -202,10 +202,11 @@ impl Reader<'_> {
 
     fn queue(&mut self, properties: &Properties<'_>) -> Option<String> {
         let value = properties.get("queue")?;
-        self.parsed(value, "queue", |text| {
+        let queue = self.parsed(value, "queue", |text| {
             let named = RedisOptions::from_url("redis://localhost").and_then(|any| any.queue(text));
             named.map(|_| text.to_owned())
-        })
+        });
+        queue.filter(|queue| other_queue(Some(queue)).is_some())
     }
 
     fn count(&mut self, properties: &Properties<'_>, name: &str) -> Option<usize> {

@@ -2,7 +2,7 @@
 
 use crate::config::fields::{Reader, nodes};
 use crate::config::settings::Section;
-use crate::config::{StoreHere, StoreSection, StoreUrl};
+use crate::config::{PATH_PARAMETERS, StoreHere, StoreSection, StoreUrl};
 use kumi_jobs::RedisOptions;
 use kumi_kdl::{Node, Scalar, Value, did_you_mean};
 use kumi_store::Config;
@@ -28,7 +28,7 @@ impl Reader<'_> {
             );
         }
         let ephemeral = ephemeral.and_then(|value| self.truth(value, "ephemeral"));
-        let here = self.directives(node, ephemeral.unwrap_or(false));
+        let here = self.directives(node, ephemeral);
         match (outside, url_file) {
             (Some(value), _) => match value.scalar {
                 Scalar::Bool(false) => StoreSection::Off,
@@ -59,7 +59,7 @@ impl Reader<'_> {
     }
 
     /// The block of a store that the node runs.
-    fn directives(&mut self, node: &Node, ephemeral: bool) -> StoreHere {
+    fn directives(&mut self, node: &Node, ephemeral: Option<bool>) -> StoreHere {
         let mut config = Config::new();
         let mut here = StoreHere {
             ephemeral,
@@ -184,8 +184,8 @@ impl Reader<'_> {
 fn without_files(url: &str) -> String {
     let (address, query) = url.split_once('?').unwrap_or((url, ""));
     let is_kept = |parameter: &&str| {
-        let names = ["cacert=", "cert=", "key="];
-        !names.iter().any(|name| parameter.starts_with(name))
+        let mut names = PATH_PARAMETERS.iter();
+        !names.any(|name| parameter.starts_with(name))
     };
     let kept: Vec<&str> = query.split('&').filter(is_kept).collect();
     match kept.concat().is_empty() {
