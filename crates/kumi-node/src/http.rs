@@ -17,6 +17,7 @@ mod connections;
 mod hosts;
 mod metrics;
 mod options;
+mod places;
 mod routes;
 mod server;
 mod shared;

@@ -5,7 +5,7 @@
 
 use std::convert::Infallible;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http_body_util::Full;
@@ -21,6 +21,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use super::metrics;
+use super::places::Activity;
 use super::routes::{self, Answer, Asked, Refusal, Route};
 use super::shared::{Listening, Shared};
 use super::snapshot::Readiness;
@@ -31,16 +32,21 @@ const HEADER_LIMIT_BYTES: usize = 16 * 1024;
 const HEADER_LIMIT: usize = 64;
 
 /// Serves one connection to its end.
-pub(super) async fn serve(stream: TcpStream, listening: Arc<Listening>, shared: Arc<Shared>) {
+pub(super) async fn serve(
+    stream: TcpStream,
+    listening: Arc<Listening>,
+    shared: Arc<Shared>,
+    activity: Arc<Activity>,
+) {
     let Some(tls) = &listening.tls else {
-        return serve_requests(stream, &listening, &shared).await;
+        return serve_requests(stream, &listening, &shared, &activity).await;
     };
     let acceptor = TlsAcceptor::from(tls());
     let shaking = timeout(shared.options.header_wait, acceptor.accept(stream));
     tokio::select! {
         // A handshake that fails is the client's affair.
         shaken = shaking => if let Ok(Ok(stream)) = shaken {
-            serve_requests(stream, &listening, &shared).await;
+            serve_requests(stream, &listening, &shared, &activity).await;
         },
         () = shared.stopping.cancelled() => {}
     }
@@ -50,13 +56,14 @@ async fn serve_requests(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     listening: &Listening,
     shared: &Shared,
+    activity: &Activity,
 ) {
-    let last_request = LastRequest::new();
     let service = service_fn(|request: Request<Incoming>| {
-        last_request.set();
+        let busy = activity.begin();
         shared.counters.requests.add();
         let admitted = admit(&request, listening, shared);
         async move {
+            let _busy = busy;
             let answer = match admitted {
                 Ok(route) => show(route, shared).await,
                 Err(refusal) => refusal.answer(),
@@ -74,10 +81,10 @@ async fn serve_requests(
     let idle_limit = shared.options.idle_limit;
     let mut stopping: Option<&CancellationToken> = Some(&shared.stopping);
     loop {
-        let ends = last_request.get() + idle_limit;
+        let ends = activity.last() + idle_limit;
         tokio::select! {
             _ = connection.as_mut() => return,
-            () = sleep_until(ends) => if last_request.get() + idle_limit <= Instant::now() {
+            () = sleep_until(ends) => if activity.last() + idle_limit <= Instant::now() {
                 return;
             },
             () = cancelled(stopping) => {
@@ -167,22 +174,5 @@ impl Shared {
             text
         };
         timeout(self.options.snapshot_wait, collecting).await.ok()
-    }
-}
-
-/// When a connection's last request came; its beginning until there is one.
-struct LastRequest(Mutex<Instant>);
-
-impl LastRequest {
-    fn new() -> LastRequest {
-        LastRequest(Mutex::new(Instant::now()))
-    }
-
-    fn set(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-    }
-
-    fn get(&self) -> Instant {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

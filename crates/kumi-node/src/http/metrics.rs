@@ -21,5 +21,6 @@ pub(super) fn text(snapshot: &NodeSnapshot, readiness: Readiness, http: &HttpFac
     node::write(&mut out, snapshot, readiness);
     node::write_http(&mut out, http);
     process::write(&mut out);
+    out.write_left_out();
     out.into_text()
 }

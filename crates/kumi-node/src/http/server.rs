@@ -6,14 +6,16 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
-use tokio::task::JoinSet;
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::connections;
 use super::hosts::is_loopback;
 use super::options::{HttpOptions, TlsSource};
+use super::places::{Activity, NoPlace, Places};
 use super::shared::{Counters, LastScrape, Listening, Shared};
 use super::snapshot::Source;
 
@@ -175,11 +177,8 @@ impl Accepting {
     }
 }
 
-/// A place among the connections of a listener. Dropping it gives it back, however the connection ended.
-struct OpenConnection(
-    Arc<Shared>,
-    #[expect(dead_code, reason = "held")] OwnedSemaphorePermit,
-);
+/// An open connection. Dropping it counts its end, however it ended.
+struct OpenConnection(Arc<Shared>);
 
 impl Drop for OpenConnection {
     fn drop(&mut self) {
@@ -190,41 +189,72 @@ impl Drop for OpenConnection {
 /// Accepts until the stop, then waits for the connections.
 async fn accept(listener: Accepting, shared: Arc<Shared>) {
     let Accepting { socket, listening } = listener;
-    let places = Arc::new(Semaphore::new(shared.options.connection_limit));
+    let options = &shared.options;
+    let mut places: Places<AbortHandle> = Places::new(options.connection_limit, options.peer_limit);
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
             accepted = socket.accept() => accepted,
-            Some(_) = connections.join_next() => continue,
+            Some(ended) = connections.join_next_with_id() => {
+                give_back(&mut places, ended);
+                continue;
+            }
             () = shared.stopping.cancelled() => break,
         };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
+        let (stream, peer) = match accepted {
+            Ok((stream, peer)) => (stream, peer.ip().to_canonical()),
             Err(error) => {
                 tracing::debug!(%error, "a connection could not be accepted");
                 sleep(ACCEPT_PAUSE).await;
                 continue;
             }
         };
-        let Ok(place) = places.clone().try_acquire_owned() else {
-            shared.counters.refused.add();
-            if listening.tls.is_none()
-                && let Ok(mut stream) = stream.into_std()
-            {
-                // It fits the socket's buffer, or the client sees the end alone.
-                let _ = stream.write(FULL);
+        while let Some(ended) = connections.try_join_next_with_id() {
+            give_back(&mut places, ended);
+        }
+        match places.make_room(peer) {
+            Ok(None) => {}
+            Ok(Some(idle)) => {
+                shared.counters.evicted.add();
+                idle.abort();
             }
-            continue;
-        };
+            Err(NoPlace) => {
+                shared.counters.refused.add();
+                refuse(stream, &listening);
+                continue;
+            }
+        }
         shared.counters.accepted.add();
-        let open = OpenConnection(shared.clone(), place);
-        let (listening, shared) = (listening.clone(), shared.clone());
-        connections.spawn(async move {
+        let open = OpenConnection(shared.clone());
+        let activity = Arc::new(Activity::new());
+        let serving =
+            connections::serve(stream, listening.clone(), shared.clone(), activity.clone());
+        let handle = connections.spawn(async move {
             let _open = open;
-            connections::serve(stream, listening, shared).await;
+            serving.await;
         });
+        places.take(peer, activity, handle);
     }
     drop(socket);
     let ending = async { while connections.join_next().await.is_some() {} };
     let _ = timeout(shared.options.stop_wait, ending).await;
+}
+
+fn give_back(places: &mut Places<AbortHandle>, ended: Result<(Id, ()), JoinError>) {
+    let id = match ended {
+        Ok((id, ())) => id,
+        // It lost its place, or panicked, which tokio has reported.
+        Err(error) => error.id(),
+    };
+    places.give_back(|handle| handle.id() == id);
+}
+
+/// Tells a client that there is no place, where that can be said without TLS.
+fn refuse(stream: TcpStream, listening: &Listening) {
+    if listening.tls.is_none()
+        && let Ok(mut stream) = stream.into_std()
+    {
+        // It fits the socket's buffer, or the client sees the end alone.
+        let _ = stream.write(FULL);
+    }
 }

@@ -33,6 +33,8 @@ pub(super) struct Counters {
     pub(super) accepted: Counter,
     pub(super) closed: Counter,
     pub(super) refused: Counter,
+    /// Idle connections that were closed for new ones.
+    pub(super) evicted: Counter,
 }
 
 #[derive(Default)]
@@ -43,6 +45,7 @@ pub(super) struct HttpFacts {
     pub(super) requests: u64,
     pub(super) connections: u64,
     pub(super) refused: u64,
+    pub(super) evicted: u64,
 }
 
 impl Counter {
@@ -61,6 +64,7 @@ impl Counters {
             requests: self.requests.get(),
             connections: self.accepted.get().saturating_sub(self.closed.get()),
             refused: self.refused.get(),
+            evicted: self.evicted.get(),
         }
     }
 }

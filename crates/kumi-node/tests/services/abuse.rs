@@ -1,8 +1,9 @@
 //! Clients that are broken or hostile. After each, the server answers as before.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use kumi_node::http::{HttpOptions, HttpServer, NodeSnapshot, QueueFacts};
@@ -58,7 +59,7 @@ fn garbage_ends_its_own_connection_alone() {
         let mut bytes = Vec::new();
         for _ in 0..random.below(12) {
             match random.below(4) {
-                0 => bytes.extend((0..random.below(40)).map(|_| random.0 as u8 ^ 0x5a)),
+                0 => bytes.extend((0..random.below(40)).map(|_| random.next() as u8)),
                 _ => bytes.extend_from_slice(pieces[random.below(pieces.len())]),
             }
         }
@@ -127,15 +128,21 @@ fn headers_that_are_too_large_or_too_many_are_refused() {
         let mut stream = connect(at(&server, 0));
         let _ = stream.write_all(request.as_bytes());
         let said = rest(stream);
-        assert!(
-            said.is_empty() || said.starts_with("HTTP/1.1 431"),
-            "{said}"
-        );
+        // What the server closes before it has read all, the system may reset, and drop the answer.
+        let may_be_cut = said.is_empty() && request.len() > huge.len();
+        assert!(may_be_cut || said.starts_with("HTTP/1.1 431"), "{said}");
     }
-    let long_path = format!("GET /{huge} HTTP/1.1\r\nhost: localhost\r\n\r\n");
-    let mut stream = connect(at(&server, 0));
-    let _ = stream.write_all(long_path.as_bytes());
-    let said = rest(stream);
+    let long_query = |length| {
+        let query = "x".repeat(length);
+        let mut stream = connect(at(&server, 0));
+        let request = format!(
+            "GET /healthz?{query} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
+        );
+        let _ = stream.write_all(request.as_bytes());
+        rest(stream)
+    };
+    assert!(long_query(1_000).starts_with("HTTP/1.1 200"));
+    let said = long_query(huge.len());
     assert!(!said.contains(" 200 "), "{said}");
     let fits = format!("{start}x: {}\r\n\r\n", "x".repeat(8_000));
     assert_eq!(parsed(&raw(at(&server, 0), &fits)).0, 200);
@@ -171,7 +178,7 @@ fn pipelined_requests_are_answered_in_order() {
 }
 
 #[test]
-fn a_thousand_connections_leave_other_listeners_and_later_clients_alone() {
+fn a_thousand_idle_connections_keep_nobody_out() {
     // A thousand ends of clients are more than the usual limit of descriptors leaves room for.
     let limit = rustix::process::getrlimit(Resource::Nofile);
     let raised = Rlimit {
@@ -194,25 +201,55 @@ fn a_thousand_connections_leave_other_listeners_and_later_clients_alone() {
         let header = format!("authorization: Bearer {TOKEN}");
         let (status, _, text) = get_with(at(&server, 1), "/metrics", &header);
         assert_eq!(status, 200, "the other listener");
-        if text.contains("\nkumi_http_connections_refused_total 936\n") {
-            assert!(text.contains("\nkumi_http_connections 65\n"), "{text}");
+        if text.contains("\nkumi_http_connections_evicted_total 936\n")
+            && text.contains("\nkumi_http_connections 65\n")
+        {
+            assert!(text.contains("\nkumi_http_connections_refused_total 0\n"));
             break;
         }
         assert!(began.elapsed() < LONG, "{text}");
     }
-    let mut told = 0;
-    for mut stream in connections {
+    // The idle ones keep nobody out.
+    assert!(answers(&server));
+    let mut open = Vec::new();
+    for (number, stream) in connections.iter().enumerate() {
+        let mut stream = stream;
         stream.set_nonblocking(true).unwrap();
-        let mut start = [0; 12];
-        if stream.read(&mut start).is_ok_and(|read| read == 12) {
-            assert_eq!(&start, b"HTTP/1.1 503");
-            told += 1;
+        let read = stream.read(&mut [0; 12]);
+        if read.is_err_and(|error| error.kind() == ErrorKind::WouldBlock) {
+            open.push(number);
         }
     }
-    assert_eq!(told, 936);
-    // All are dropped now, and the server sees that in time.
-    while !answers(&server) {
-        assert!(began.elapsed() < LONG, "no place was given back");
+    // The first ones were idle for longest; the request above took the place of another.
+    assert_eq!(open, (937..1000).collect::<Vec<_>>());
+}
+
+#[test]
+fn requests_that_are_being_answered_keep_their_places() {
+    let (server, facts) = server(|options| {
+        options.connection_limit = 4;
+        options.snapshot_wait = LONG * 10;
+        options.idle_limit = LONG * 10;
+    });
+    // No metrics until the permit is given back.
+    assert_eq!(facts.gate.forget_permits(1), 1);
+    let request = format!(
+        "GET /metrics HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\n\
+        connection: close\r\n\r\n"
+    );
+    let mut busy: Vec<_> = (0..4).map(|_| connect(at(&server, 1))).collect();
+    for stream in &mut busy {
+        stream.write_all(request.as_bytes()).unwrap();
+    }
+    let began = Instant::now();
+    while facts.tokens.load(Ordering::SeqCst) < 4 {
+        assert!(began.elapsed() < LONG, "the requests do not arrive");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(rest(connect(at(&server, 1))).starts_with("HTTP/1.1 503"));
+    facts.gate.add_permits(1);
+    for stream in busy {
+        assert!(rest(stream).starts_with("HTTP/1.1 200"));
     }
 }
 

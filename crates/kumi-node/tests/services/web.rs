@@ -24,6 +24,8 @@ pub(crate) struct Facts {
     pub(crate) begun: AtomicU64,
     /// Each snapshot takes one permit and gives it back.
     pub(crate) gate: Arc<Semaphore>,
+    /// Tokens that were presented.
+    pub(crate) tokens: AtomicU64,
 }
 
 impl Facts {
@@ -33,6 +35,7 @@ impl Facts {
             snapshot: Mutex::default(),
             begun: AtomicU64::new(0),
             gate: Arc::new(Semaphore::new(1)),
+            tokens: AtomicU64::new(0),
         })
     }
 }
@@ -55,6 +58,7 @@ impl Source for Facts {
     }
 
     fn is_metrics_token(&self, presented: &[u8]) -> bool {
+        self.tokens.fetch_add(1, Ordering::SeqCst);
         presented == TOKEN.as_bytes()
     }
 }

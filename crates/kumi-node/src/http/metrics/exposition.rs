@@ -2,8 +2,8 @@
 
 use std::fmt::{Display, Write};
 
-/// Series of one family that are written; further ones are left out. A store has some 250 commands, and names of queues
-/// and units are the team's own.
+/// Series of one family that are written; further ones are left out and counted. A store has some 250 commands, and names
+/// of queues and units are the team's own.
 pub(super) const SERIES_LIMIT: usize = 1_000;
 
 /// What a metric is.
@@ -16,11 +16,22 @@ pub(super) enum Kind {
 
 /// Metrics being written.
 #[derive(Default)]
-pub(super) struct Exposition(String);
+pub(super) struct Exposition {
+    text: String,
+    /// Series beyond the limit of their family.
+    left_out: usize,
+}
 
 impl Exposition {
     pub(super) fn into_text(self) -> String {
-        self.0
+        self.text
+    }
+
+    /// The last family: how many series are not in the text.
+    pub(super) fn write_left_out(&mut self) {
+        let help = "Series of this page that are left out, because their family has too many.";
+        let left_out = self.left_out;
+        self.single(Kind::Gauge, "kumi_http_series_left_out", help, left_out);
     }
 
     /// A family with these series, in their order: labels and value of each.
@@ -31,14 +42,20 @@ impl Exposition {
         help: &str,
         series: impl IntoIterator<Item = (&'a [(&'a str, &'a str)], V)>,
     ) {
-        let mut series = series.into_iter().take(SERIES_LIMIT).peekable();
+        let mut series = series.into_iter().peekable();
         if series.peek().is_none() {
             return;
         }
         self.head(kind, name, help);
-        for (labels, value) in series {
+        for (labels, value) in series.by_ref().take(SERIES_LIMIT) {
             self.series(name, labels, value);
         }
+        self.leave_out(series.count());
+    }
+
+    /// Counts series that are not written.
+    pub(super) fn leave_out(&mut self, count: usize) {
+        self.left_out += count;
     }
 
     /// A family with one series that has no labels.
@@ -60,20 +77,20 @@ impl Exposition {
 
     /// One series of the family whose head was written last.
     pub(super) fn series(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
-        self.0.push_str(name);
+        self.text.push_str(name);
         for (at, (label, text)) in labels.iter().enumerate() {
-            self.0.push(if at == 0 { '{' } else { ',' });
-            self.0.push_str(label);
-            self.0.push_str("=\"");
+            self.text.push(if at == 0 { '{' } else { ',' });
+            self.text.push_str(label);
+            self.text.push_str("=\"");
             for letter in text.chars() {
                 match letter {
-                    '\\' => self.0.push_str("\\\\"),
-                    '"' => self.0.push_str("\\\""),
-                    '\n' => self.0.push_str("\\n"),
-                    other => self.0.push(other),
+                    '\\' => self.text.push_str("\\\\"),
+                    '"' => self.text.push_str("\\\""),
+                    '\n' => self.text.push_str("\\n"),
+                    other => self.text.push(other),
                 }
             }
-            self.0.push('"');
+            self.text.push('"');
         }
         let end = if labels.is_empty() { "" } else { "}" };
         self.line(format_args!("{end} {value}\n"));
@@ -81,13 +98,23 @@ impl Exposition {
 
     fn line(&mut self, arguments: std::fmt::Arguments<'_>) {
         // Writing to a String does not fail.
-        let _ = self.0.write_fmt(arguments);
+        let _ = self.text.write_fmt(arguments);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The text before the family that counts what is left out, which has this value.
+    fn without_count(mut out: Exposition, left_out: usize) -> String {
+        out.write_left_out();
+        let text = out.into_text();
+        let (before, count) = text.split_once("# HELP kumi_http_series_left_out").unwrap();
+        let expected = format!("\nkumi_http_series_left_out {left_out}\n");
+        assert!(count.ends_with(&expected), "{count}");
+        before.to_owned()
+    }
 
     #[test]
     fn a_family_has_its_head_once_and_escaped_labels() {
@@ -101,11 +128,11 @@ mod tests {
         out.family(Kind::Counter, "kumi_none_total", "Nothing.", none);
         let expected = "# HELP kumi_x Back\\\\slash\\nand line.\n# TYPE kumi_x gauge\n\
             kumi_x{queue=\"a\\\"b\\\\c\\nd\",state=\"é\"} 1.5\nkumi_x 2\n";
-        assert_eq!(out.into_text(), expected);
+        assert_eq!(without_count(out, 0), expected);
     }
 
     #[test]
-    fn series_beyond_the_limit_are_left_out() {
+    fn series_beyond_the_limit_are_left_out_and_counted() {
         let mut out = Exposition::default();
         let none: &[(&str, &str)] = &[];
         out.family(
@@ -114,6 +141,7 @@ mod tests {
             "X.",
             (0..2 * SERIES_LIMIT).map(|n| (none, n)),
         );
-        assert_eq!(out.into_text().lines().count(), 2 + SERIES_LIMIT);
+        let text = without_count(out, SERIES_LIMIT);
+        assert_eq!(text.lines().count(), 2 + SERIES_LIMIT);
     }
 }

@@ -303,6 +303,13 @@ pub(super) fn write_http(out: &mut Exposition, http: &HttpFacts) {
         help,
         http.refused,
     );
+    let help = "Idle connections to the node's HTTP server that were closed for new ones.";
+    out.single(
+        Kind::Counter,
+        "kumi_http_connections_evicted_total",
+        help,
+        http.evicted,
+    );
 }
 
 fn by_label(

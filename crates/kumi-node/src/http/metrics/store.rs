@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::exposition::{Exposition, Kind};
+use super::exposition::{Exposition, Kind, SERIES_LIMIT};
 
 /// A field of INFO: its name there, the metric's name after `redis_`, and what it is.
 type Row = (&'static str, &'static str, &'static str);
@@ -493,7 +493,7 @@ fn parts(
 /// A summary of each command's latencies, in microseconds as the name says.
 fn write_latencies(out: &mut Exposition, fields: &Fields<'_>) {
     const NAME: &str = "redis_latency_percentiles_usec";
-    let mut is_first = true;
+    let mut written = 0;
     for (command, percentiles) in &fields.latencies {
         let statistics = fields.commands.get(command).copied().unwrap_or_default();
         let [Some(calls), Some(usec)] =
@@ -501,29 +501,37 @@ fn write_latencies(out: &mut Exposition, fields: &Fields<'_>) {
         else {
             continue;
         };
-        if is_first {
+        let quantiles: Vec<(String, f64)> = percentiles.split(',').filter_map(quantile).collect();
+        // A command is shown as a whole, with its sum and its count, or not at all.
+        let ranks = quantiles.len().max(1);
+        if written + ranks > SERIES_LIMIT {
+            out.leave_out(quantiles.len() + 2);
+            continue;
+        }
+        if written == 0 {
             out.head(
                 Kind::Summary,
                 NAME,
                 "Latencies of a command in microseconds.",
             );
-            is_first = false;
         }
-        for percentile in percentiles.split(',') {
-            let Some((rank, value)) = percentile.split_once('=') else {
-                continue;
-            };
-            let rank = rank.strip_prefix('p').and_then(number);
-            if let (Some(rank), Some(value)) = (rank, number(value)) {
-                // 99.9 divided by 100 is 0.9990000000000001; four decimals are what INFO can say.
-                let quantile = format!("{:.4}", rank / 100.0);
-                let quantile = quantile.trim_end_matches('0').trim_end_matches('.');
-                out.series(NAME, &[("cmd", *command), ("quantile", quantile)], value);
-            }
+        written += ranks;
+        for (quantile, value) in &quantiles {
+            out.series(NAME, &[("cmd", *command), ("quantile", quantile)], value);
         }
         out.series(&format!("{NAME}_sum"), &[("cmd", *command)], usec);
         out.series(&format!("{NAME}_count"), &[("cmd", *command)], calls);
     }
+}
+
+/// `p99.9=4.015` as the label of a quantile and its value.
+fn quantile(percentile: &str) -> Option<(String, f64)> {
+    let (rank, value) = percentile.split_once('=')?;
+    let rank = rank.strip_prefix('p').and_then(number)?;
+    // 99.9 divided by 100 is 0.9990000000000001; four decimals are what INFO can say.
+    let quantile = format!("{:.4}", rank / 100.0);
+    let quantile = quantile.trim_end_matches('0').trim_end_matches('.');
+    Some((quantile.to_owned(), number(value)?))
 }
 
 /// The lines of INFO, sorted by what they are about.
@@ -653,6 +661,29 @@ mod tests {
             "redis_latency_percentiles_usec_count{cmd=\"set\"} 2",
         ];
         assert_eq!(series(info)[2..], expected);
+    }
+
+    #[test]
+    fn latencies_beyond_the_limit_are_left_out_and_counted() {
+        let commands = 0..2 * SERIES_LIMIT;
+        let info = commands.map(|n| {
+            format!(
+                "cmdstat_c{n:04}:calls=1,usec=1\nlatency_percentiles_usec_c{n:04}:p50=1,p99=2\n"
+            )
+        });
+        let info = info.collect::<String>();
+        let mut out = Exposition::default();
+        write(&mut out, Some(&info));
+        out.write_left_out();
+        let text = out.into_text();
+        let count = |start: &str| text.lines().filter(|line| line.starts_with(start)).count();
+        let name = "redis_latency_percentiles_usec";
+        assert_eq!(count(&format!("{name}{{")), SERIES_LIMIT);
+        assert_eq!(count(&format!("{name}_sum{{")), SERIES_LIMIT / 2);
+        assert_eq!(count(&format!("{name}_count{{")), SERIES_LIMIT / 2);
+        // Four series of each of these commands, and two families with one of each command.
+        let left_out = 4 * (2 * SERIES_LIMIT - SERIES_LIMIT / 2) + 2 * SERIES_LIMIT;
+        assert_eq!(count(&format!("kumi_http_series_left_out {left_out}")), 1);
     }
 
     #[test]
