@@ -21,6 +21,9 @@ use std::sync::Arc;
 /// The longest id of a data set, in bytes. `store-ID.kumi` has to fit into a certificate as a host name.
 pub const MAX_STORE_ID_BYTES: usize = 40;
 
+/// The highest number of a decision. A member that announces a higher one is left out.
+const MAX_COUNT: u64 = u64::MAX - 1;
+
 /// Live stores that are looked at; further ones are left out.
 pub const MAX_STORES: usize = 32;
 
@@ -201,7 +204,7 @@ impl StorePin {
         }
         let count = self.pin.as_ref().map_or(0, |pin| pin.count);
         self.set(Pin {
-            count: count.saturating_add(1),
+            count: count.saturating_add(1).min(MAX_COUNT),
             by: self.me.clone(),
             id,
         });

@@ -215,9 +215,25 @@ fn any_pin() -> impl Strategy<Value = Pin> {
     (0..3_u64, "[a-c]", "[a-c]{1,2}").prop_map(|(count, by, store)| pin(count, &by, &store))
 }
 
+#[test]
+fn a_count_that_no_decision_can_follow_is_refused() {
+    let highest = pin(u64::MAX, "a", "one");
+    let expected = Err(PinTextError::Malformed("its count is the highest there is"));
+    assert_eq!(Pin::from_announcement(&highest.to_announcement()), expected);
+    assert_eq!(Pin::from_file(&highest.to_file()), expected);
+    let high = pin(MAX_COUNT, "a", "one");
+    let read = Pin::from_announcement(&high.to_announcement());
+    assert_eq!(read, Ok(high.clone()));
+    // What this node decides after it can be read again.
+    let mut state = StorePin::new(node("b"), Some(high));
+    assert!(state.use_store(id("two")));
+    let kept = state.pin().cloned().unwrap();
+    assert_eq!(Pin::from_file(&kept.to_file()), Ok(kept));
+}
+
 proptest! {
     #[test]
-    fn both_texts_are_read_back(pin in any_pin(), huge in any::<u64>()) {
+    fn both_texts_are_read_back(pin in any_pin(), huge in 0..=MAX_COUNT) {
         for count in [pin.count, huge] {
             let pin = Pin { count, ..pin.clone() };
             prop_assert_eq!(Pin::from_file(&pin.to_file()), Ok(pin.clone()));

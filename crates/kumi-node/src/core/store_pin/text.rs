@@ -8,7 +8,7 @@
 //!     id 8c3d...
 //! ```
 
-use super::{Pin, StoreId};
+use super::{MAX_COUNT, Pin, StoreId};
 use kumi_common::NameAndLife;
 
 /// The version of both forms. A reader does not take a later one.
@@ -97,6 +97,10 @@ fn check_format(text: &str) -> Result<(), PinTextError> {
 
 fn pin(count: &str, by: &str, id: &str) -> Result<Pin, PinTextError> {
     let count = count.parse::<u64>();
+    if count.as_ref().is_ok_and(|count| *count > MAX_COUNT) {
+        // No later decision could be numbered above it.
+        return Err(PinTextError::Malformed("its count is the highest there is"));
+    }
     let by = by.parse::<NameAndLife>();
     let id = id.parse::<StoreId>();
     Ok(Pin {
