@@ -5,7 +5,8 @@
 //! unix:///path[?query]
 //! ```
 //! The query has `cacert=FILE` (certificates to trust instead of the system's), `cert=FILE` and `key=FILE` (the certificate
-//! to show, and its private key), all in PEM and with `rediss://` only; `db=`, `user=` and `pass=` with `unix://`;
+//! to show, and its private key), all in PEM, and `name=NAME` (the name that the server's certificate has to be for, instead
+//! of the host), all with `rediss://` only; `db=`, `user=` and `pass=` with `unix://`;
 //! `protocol=`, which only jobs use; `queue=` and `replicas=`, which are for job queues and ignored by others. Any other
 //! parameter is an error: misspelt, it would silently be another queue, or no certificate. `#insecure` is one too,
 //! because trusting the server's own certificate as a root is as easy and is verified.
@@ -46,6 +47,8 @@ pub(crate) struct Certificates {
     /// The chain to show to servers that demand one, and its private key.
     pub(crate) chain: Option<Pem>,
     pub(crate) key: Option<Pem>,
+    /// The name that a server's certificate has to be for, instead of the host that was dialled.
+    pub(crate) name: Option<String>,
 }
 
 /// Where a PEM is.
@@ -89,6 +92,7 @@ impl ServerUrl {
                 "cacert" => certificates.roots = file(),
                 "cert" => certificates.chain = file(),
                 "key" => certificates.key = file(),
+                "name" => certificates.name = Some(value.into_owned()),
                 "protocol" => others.push((name.into_owned(), value.into_owned())),
                 "db" | "user" | "pass" if is_unix => {
                     others.push((name.into_owned(), value.into_owned()));
@@ -101,7 +105,7 @@ impl ServerUrl {
                 }
                 other => {
                     return Err(wrong(&format!(
-                        "'{other}' is not a parameter (cacert, cert, key; queue and replicas of jobs)"
+                        "'{other}' is not a parameter (cacert, cert, key, name; queue and replicas of jobs)"
                     )));
                 }
             }
@@ -201,7 +205,7 @@ impl std::fmt::Debug for ServerUrl {
 
 impl Certificates {
     pub(crate) fn is_empty(&self) -> bool {
-        self.roots.is_none() && self.chain.is_none() && self.key.is_none()
+        self.roots.is_none() && self.chain.is_none() && self.key.is_none() && self.name.is_none()
     }
 }
 

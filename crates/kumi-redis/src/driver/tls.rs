@@ -13,6 +13,9 @@ use crate::core::{Error, ServerUrl};
 pub(super) struct Trust {
     #[cfg(feature = "tls")]
     connector: Option<tokio_rustls::TlsConnector>,
+    /// The name that servers have to prove, if it is not the host.
+    #[cfg(feature = "tls")]
+    name: Option<String>,
 }
 
 impl Trust {
@@ -22,6 +25,7 @@ impl Trust {
             #[cfg(feature = "tls")]
             true => Ok(Self {
                 connector: Some(loaded::connector(url)?),
+                name: url.certificates.name.clone(),
             }),
             _ => Ok(Self::default()),
         }
@@ -32,12 +36,14 @@ impl Trust {
         Err(super::stream::unusable("TLS is not built in: feature `tls`").into())
     }
 
-    /// Shakes hands with the server, which has to prove that it is `host`.
+    /// Shakes hands with the server, which has to prove that it is `host`, or has the name that the URL says instead.
     #[cfg(feature = "tls")]
     pub(super) async fn meet(&self, host: &str, stream: TcpStream) -> Result<Stream, Failed> {
         let (Some(connector), Ok(name)) = (
             &self.connector,
-            tokio_rustls::rustls::pki_types::ServerName::try_from(host.to_owned()),
+            tokio_rustls::rustls::pki_types::ServerName::try_from(
+                self.name.as_deref().unwrap_or(host).to_owned(),
+            ),
         ) else {
             return Err(super::stream::unusable("the server's name cannot be checked").into());
         };
@@ -268,5 +274,53 @@ mod tests {
         let fits = format!("rediss://h/?cacert={cert}&cert={cert}&key={key}");
         let url = ServerUrl::parse(&fits).expect("a URL");
         assert!(Trust::new(&url).is_ok() && url.check_certificates().is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_name_of_the_url_is_checked_instead_of_the_host() {
+        use std::sync::Arc;
+        use tokio_rustls::TlsAcceptor;
+        use tokio_rustls::rustls::{ServerConfig, crypto::ring};
+
+        let name = "store-1.kumi".to_owned();
+        let signed = rcgen::generate_simple_self_signed([name]).expect("a certificate");
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = dir.path().join("ca.pem");
+        std::fs::write(&file, signed.cert.pem()).expect("a file");
+        let key = signed
+            .signing_key
+            .serialize_der()
+            .try_into()
+            .expect("a key");
+        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_no_client_auth()
+            .with_single_cert(vec![signed.cert.der().clone()], key)
+            .expect("they fit");
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+            .await
+            .expect("a port");
+        let address = listener.local_addr().expect("an address");
+        for (query, expected) in [
+            ("", false),
+            ("&name=store-1.kumi", true),
+            ("&name=store-2.kumi", false),
+        ] {
+            let url = format!("rediss://{address}/?cacert={}{query}", file.display());
+            let url = ServerUrl::parse(&url).expect("a URL");
+            let trust = Trust::new(&url).expect("a trust");
+            let meeting = async {
+                let stream = TcpStream::connect(address).await.expect("a connection");
+                trust.meet("127.0.0.1", stream).await.is_ok()
+            };
+            let accepting = async {
+                let (stream, _) = listener.accept().await.expect("a client");
+                acceptor.accept(stream).await.is_ok()
+            };
+            let (is_met, _) = tokio::join!(meeting, accepting);
+            assert_eq!(is_met, expected, "{query}");
+        }
     }
 }
