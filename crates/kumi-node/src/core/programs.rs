@@ -212,6 +212,11 @@ impl Supervision {
         Some(pause)
     }
 
+    /// How often it ended in a row without having run for long.
+    pub(crate) fn ends_in_a_row(&self) -> u32 {
+        self.ends
+    }
+
     /// The program is to be stopped, and not started again.
     pub(crate) fn stop(&mut self) {
         self.state = match self.state {

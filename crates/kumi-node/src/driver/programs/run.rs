@@ -32,6 +32,10 @@ pub struct ProgramState {
     pub starts: u64,
     /// How the last one ended, in words.
     pub last_end: Option<String>,
+    /// How often it ended in a row without having run for long.
+    pub crashes: u32,
+    /// When the next one is started; none while one runs, and at the end.
+    pub next_start: Option<std::time::Instant>,
     /// It is not started any more.
     pub is_finished: bool,
 }
@@ -144,6 +148,7 @@ impl Keeper {
                 self.state.send_modify(|state| {
                     state.pid = pid;
                     state.starts += 1;
+                    state.next_start = None;
                 });
             }
             Err(error) => self.note_ending(End::NotStarted, format!("cannot be started: {error}")),
@@ -173,7 +178,8 @@ impl Keeper {
     }
 
     fn note_ending(&mut self, end: End, how: String) {
-        if let Some(pause) = self.supervision.ended(end, self.origin.elapsed()) {
+        let pause = self.supervision.ended(end, self.origin.elapsed());
+        if let Some(pause) = pause {
             let pause = pause.as_secs_f32();
             self.program.note(format_args!(
                 "the program {how}; it is started again in {pause:.1} s"
@@ -182,6 +188,8 @@ impl Keeper {
         self.state.send_modify(|state| {
             state.pid = None;
             state.last_end = Some(how);
+            state.crashes = self.supervision.ends_in_a_row();
+            state.next_start = pause.map(|pause| (Instant::now() + pause).into_std());
         });
     }
 }

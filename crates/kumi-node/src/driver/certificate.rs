@@ -1,0 +1,183 @@
+//! The certificate that a node shows to clients of its store and of HTTP, renewed while the node runs.
+//!
+//! With the cluster's key the node signs its own, for its addresses and for the id of its store. With certificates of the
+//! operator's own it shows the one in their file, which is read again at each renewal.
+
+use super::keys::Keys;
+use crate::http::TlsSource;
+use crate::trust::{LeafNames, StoreId, TrustError};
+use kumi_server::{ServerHandle, TlsIdentity, TlsIdentityError};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+use tokio::time::MissedTickBehavior;
+
+/// How often it is looked whether a new certificate is due. The clock may be set meanwhile.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+
+/// Files of the operator are read again this often.
+const READ_AGAIN: Duration = Duration::from_secs(3_600);
+
+/// Why there is no certificate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CertificateError {
+    /// It cannot be signed, or its names cannot be in one.
+    #[error(transparent)]
+    Trust(#[from] TrustError),
+    /// What was made or read cannot be shown.
+    #[error(transparent)]
+    Identity(#[from] TlsIdentityError),
+    /// TLS cannot be set up with it.
+    #[error("the node's certificate and its key cannot be used together")]
+    Tls(#[from] rustls::Error),
+    /// A file of the operator cannot be read.
+    #[error("{} cannot be read", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// A certificate in the forms in which it is used, and when the next one is due.
+struct Shown {
+    identity: TlsIdentity,
+    http: Arc<rustls::ServerConfig>,
+    made: SystemTime,
+    renew_at: SystemTime,
+}
+
+/// The node's certificate. Clones are the same one.
+#[derive(Clone)]
+pub(crate) struct NodeCertificate {
+    keys: Keys,
+    names: LeafNames,
+    shown: Arc<Mutex<Shown>>,
+}
+
+impl NodeCertificate {
+    /// Makes or reads it: for a node of this name, which others reach by these hosts.
+    pub(crate) fn new(
+        keys: &Keys,
+        node: &str,
+        hosts: Vec<String>,
+    ) -> Result<Self, CertificateError> {
+        let names = LeafNames::new(node, hosts);
+        let shown = Arc::new(Mutex::new(make(keys, &names)?));
+        Ok(Self {
+            keys: keys.clone(),
+            names,
+            shown,
+        })
+    }
+
+    /// The same for a node that has the store with this id.
+    pub(crate) fn with_store(mut self, store: StoreId) -> Result<Self, CertificateError> {
+        self.names = self.names.with_store(store);
+        self.renew()?;
+        Ok(self)
+    }
+
+    /// For the store's listeners.
+    pub(crate) fn identity(&self) -> TlsIdentity {
+        self.shown().identity.clone()
+    }
+
+    /// For the listeners of HTTP.
+    pub(crate) fn http(&self) -> TlsSource {
+        let certificate = self.clone();
+        Arc::new(move || certificate.shown().http.clone())
+    }
+
+    /// Renews it when that is due, for as long as the future is polled. What fails is tried again: the old certificate is
+    /// valid for days.
+    pub(crate) async fn keep(self, store: Option<ServerHandle>) {
+        let mut looks = tokio::time::interval(LOOK_EVERY);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            looks.tick().await;
+            if !self.is_due(SystemTime::now()) {
+                continue;
+            }
+            if let Err(error) = self.renew() {
+                let error = &error as &dyn std::error::Error;
+                tracing::error!(error, "the node's certificate cannot be renewed");
+                continue;
+            }
+            if let Some(store) = store.clone() {
+                let identity = self.identity();
+                // It waits for the store's loop.
+                let replaced =
+                    tokio::task::spawn_blocking(move || store.replace_identity(identity)).await;
+                if let Ok(Err(error)) = replaced {
+                    tracing::error!(%error, "the store keeps its old certificate");
+                }
+            }
+            tracing::info!("the node's certificate was renewed");
+        }
+    }
+
+    fn is_due(&self, now: SystemTime) -> bool {
+        let shown = self.shown();
+        // A clock that was set back makes a certificate that is not valid yet.
+        now >= shown.renew_at || now < shown.made
+    }
+
+    fn renew(&self) -> Result<(), CertificateError> {
+        let made = make(&self.keys, &self.names)?;
+        *self.shown() = made;
+        Ok(())
+    }
+
+    fn shown(&self) -> std::sync::MutexGuard<'_, Shown> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn make(keys: &Keys, names: &LeafNames) -> Result<Shown, CertificateError> {
+    let now = SystemTime::now();
+    if let Some(trust) = &keys.trust {
+        let leaf = trust.authority().sign(names, now)?;
+        let (chain, key) = (leaf.certificate_pem(), leaf.key_pem().expose());
+        return Ok(Shown {
+            identity: TlsIdentity::from_pem(chain.as_bytes(), key.as_bytes())?,
+            http: leaf.server_config()?,
+            made: now,
+            renew_at: leaf.renew_at(),
+        });
+    }
+    let read = |path: Option<&PathBuf>| {
+        let path = path.cloned().unwrap_or_default();
+        std::fs::read(&path).map_err(|source| CertificateError::File { path, source })
+    };
+    let files = keys.files.as_ref();
+    let chain = read(files.map(|files| &files.certificate))?;
+    let key = read(files.map(|files| &files.key))?;
+    Ok(Shown {
+        identity: TlsIdentity::from_pem(&chain, &key)?,
+        http: server_config(&chain, &key)?,
+        made: now,
+        renew_at: now + READ_AGAIN,
+    })
+}
+
+/// How HTTP shows a certificate of the operator's own.
+fn server_config(chain: &[u8], key: &[u8]) -> Result<Arc<rustls::ServerConfig>, rustls::Error> {
+    let unreadable =
+        |error: rustls::pki_types::pem::Error| rustls::Error::General(error.to_string());
+    let chain: Vec<_> = CertificateDer::pem_slice_iter(chain)
+        .collect::<Result<_, _>>()
+        .map_err(unreadable)?;
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(unreadable)?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)?;
+    Ok(Arc::new(config))
+}

@@ -1,0 +1,284 @@
+//! The node's state directory: where its data, its key and what it recorded about itself are.
+//!
+//! ```text
+//! store/        the data of its own store
+//! tls/ca.pem    the authorities that it believes, for programs that connect to the store
+//! cluster.key   the cluster's key, unless another file was named
+//! node.json     name, process and ports of the node that runs or ran here
+//! store-pin     which store the cluster uses
+//! ```
+//! Files are replaced as a whole: a crash leaves the old one or the new one.
+
+use crate::core::store_pin::{Pin, PinTextError};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// The version of `node.json`. A reader does not take a later one.
+pub const RECORD_FORMAT: u32 = 1;
+
+/// More than any file that is read here holds.
+const READ_LIMIT: u64 = 64 << 10;
+
+/// Why the state directory cannot be used. The operator's to mend.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StateError {
+    /// There is no place for the directory.
+    #[error(
+        "there is no place for the node's files: set HOME or XDG_STATE_HOME, or name a directory with --state-dir DIRECTORY"
+    )]
+    NoHome,
+    /// A file or directory cannot be made, read or written.
+    #[error("{} cannot be used: check that it belongs to this user and that the disk is not full", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The file with the pinned store is damaged or of a later version.
+    #[error("{} does not say which store the cluster uses: mend it, or remove it and decide with kumi store use ID", .path.display())]
+    Pin {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        source: PinTextError,
+    },
+    /// The record of the node is damaged or of a later version.
+    #[error("{} is no record of a node that this version of kumi reads ({reason}): remove it", .path.display())]
+    Record {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// What a node records about itself, for commands on the same machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct NodeRecord {
+    /// [`RECORD_FORMAT`].
+    pub version: u32,
+    /// The node's name.
+    pub name: String,
+    /// Its process.
+    pub pid: u32,
+    /// Where membership listens.
+    pub membership: Option<String>,
+    /// Where HTTP listens.
+    #[serde(default)]
+    pub http: Vec<String>,
+    /// Where its own store listens.
+    #[serde(default)]
+    pub store: Vec<String>,
+}
+
+impl NodeRecord {
+    /// The record of a node of this process that listens nowhere yet.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        Self {
+            version: RECORD_FORMAT,
+            name: name.to_owned(),
+            pid: std::process::id(),
+            membership: None,
+            http: Vec::new(),
+            store: Vec::new(),
+        }
+    }
+}
+
+/// A state directory that exists, for this user alone.
+#[derive(Clone, Debug)]
+pub struct StateDir(PathBuf);
+
+impl StateDir {
+    /// Makes a directory, if it does not exist.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn at(path: &Path) -> Result<Self, StateError> {
+        make(path)?;
+        let path = fs::canonicalize(path).map_err(|source| file_error(path, source))?;
+        Ok(Self(path))
+    }
+
+    /// The directory of an instance, `$XDG_STATE_HOME/kumi/<instance>`, with `~/.local/state` if the variable is not set.
+    ///
+    /// # Errors
+    /// If there is no place for it, or it cannot be made.
+    pub fn of_instance(instance: &str) -> Result<Self, StateError> {
+        let absolute = |name: &str| {
+            let path = std::env::var_os(name).map(PathBuf::from);
+            // The XDG Base Directory Specification ignores relative paths.
+            path.filter(|path| path.is_absolute())
+        };
+        let state = absolute("XDG_STATE_HOME");
+        let state = state.or_else(|| Some(absolute("HOME")?.join(".local/state")));
+        let state = state.ok_or(StateError::NoHome)?;
+        Self::at(&state.join("kumi").join(instance))
+    }
+
+    /// The directory itself.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The directory of the store's data, which is made.
+    pub(crate) fn store(&self) -> Result<PathBuf, StateError> {
+        let path = self.0.join("store");
+        make(&path)?;
+        Ok(path)
+    }
+
+    /// The file with the cluster's key.
+    #[must_use]
+    pub fn key_file(&self) -> PathBuf {
+        self.0.join("cluster.key")
+    }
+
+    /// Writes the authorities that clients of the store believe, and returns the file.
+    pub(crate) fn write_authorities(&self, pem: &str) -> Result<PathBuf, StateError> {
+        make(&self.0.join("tls"))?;
+        let path = self.0.join("tls").join("ca.pem");
+        replace(&path, pem.as_bytes())?;
+        Ok(path)
+    }
+
+    /// Writes the record of the node.
+    pub(crate) fn write_record(&self, record: &NodeRecord) -> Result<(), StateError> {
+        let path = self.0.join("node.json");
+        let text = serde_json::to_vec_pretty(record);
+        let text = text.map_err(|error| file_error(&path, io::Error::other(error)))?;
+        replace(&path, &text)
+    }
+
+    /// Reads the record of the node that runs or ran here; none if there was none.
+    ///
+    /// # Errors
+    /// If it cannot be read, or a later version wrote it.
+    pub fn record(&self) -> Result<Option<NodeRecord>, StateError> {
+        let path = self.0.join("node.json");
+        let Some(text) = read(&path)? else {
+            return Ok(None);
+        };
+        let wrong = |reason: String| StateError::Record {
+            path: path.clone(),
+            reason,
+        };
+        let record: NodeRecord =
+            serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        match record.version {
+            RECORD_FORMAT => Ok(Some(record)),
+            other => Err(wrong(format!("its version is {other}"))),
+        }
+    }
+
+    /// Reads which store the cluster uses; none if none was seen yet.
+    pub(crate) fn pin(&self) -> Result<Option<Pin>, StateError> {
+        let path = self.0.join("store-pin");
+        let text = read(&path)?;
+        let pin = text.map(|text| Pin::from_file(&text)).transpose();
+        pin.map_err(|source| StateError::Pin { path, source })
+    }
+
+    /// Writes which store the cluster uses.
+    pub(crate) fn write_pin(&self, pin: &Pin) -> Result<(), StateError> {
+        replace(&self.0.join("store-pin"), pin.to_file().as_bytes())
+    }
+}
+
+fn make(path: &Path) -> Result<(), StateError> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.map_err(|source| file_error(path, source))
+}
+
+/// The text of a file; none if there is no such file.
+fn read(path: &Path) -> Result<Option<String>, StateError> {
+    let unreadable = |source| file_error(path, source);
+    let file = match fs::File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(unreadable(error)),
+    };
+    let mut text = String::new();
+    let read = file.take(READ_LIMIT).read_to_string(&mut text);
+    read.map_err(unreadable)?;
+    Ok(Some(text))
+}
+
+/// Writes a file beside the old one and renames it over that.
+fn replace(path: &Path, text: &[u8]) -> Result<(), StateError> {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(format!(".{}", std::process::id()));
+    let temporary = PathBuf::from(temporary);
+    let written = || {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let mut file = options.open(&temporary)?;
+        file.write_all(text)?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)
+    };
+    written().map_err(|source| file_error(path, source))
+}
+
+fn file_error(path: &Path, source: io::Error) -> StateError {
+    StateError::File {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn what_is_written_is_read_and_only_by_its_owner() {
+        let root = tempfile::tempdir().expect("a directory");
+        let state = StateDir::at(&root.path().join("a/b")).expect("made");
+        assert_eq!(state.record().expect("readable"), None);
+        let mut record = NodeRecord::new("a");
+        record.http = vec!["127.0.0.1:7480".into()];
+        state.write_record(&record).expect("written");
+        assert_eq!(state.record().expect("readable"), Some(record));
+        let by = "a~0000000000000001".parse().expect("a life");
+        let id = "8c3d".parse().expect("an id");
+        let pin = Pin { count: 1, by, id };
+        state.write_pin(&pin).expect("written");
+        assert_eq!(state.pin().expect("readable"), Some(pin));
+        let mode = |name: &str| {
+            let metadata = fs::metadata(state.path().join(name)).expect("a file");
+            metadata.permissions().mode() & 0o777
+        };
+        assert_eq!(
+            (mode("."), mode("node.json"), mode("store-pin")),
+            (0o700, 0o600, 0o600)
+        );
+    }
+
+    #[test]
+    fn what_a_later_version_wrote_is_refused_by_its_file() {
+        let root = tempfile::tempdir().expect("a directory");
+        let state = StateDir::at(root.path()).expect("made");
+        let text = r#"{"version":2,"name":"a","pid":1,"membership":null}"#;
+        fs::write(state.path().join("node.json"), text).expect("written");
+        let error = state.record().expect_err("later").to_string();
+        assert!(
+            error.contains("node.json") && error.contains("its version is 2"),
+            "{error}"
+        );
+        fs::write(state.path().join("store-pin"), "kumi store pin 9\n").expect("written");
+        let error = state.pin().expect_err("later").to_string();
+        assert!(error.contains("store-pin"), "{error}");
+    }
+}

@@ -1,0 +1,251 @@
+//! The node's own store: a server of kumi-server on threads of its own, with the directives of the configuration.
+//!
+//! Its addresses on loopback speak plain text and the others TLS, on one port. The users `kumi-node` and `kumi-app` are the
+//! node's: commands do not change them, and no file has them. The server does not end with membership, but with the node.
+
+use super::certificate::{CertificateError, NodeCertificate};
+use super::keys::Keys;
+use super::state_dir::{StateDir, StateError};
+use crate::config::StoreHere;
+use crate::core::place::{self, Service, TakenPort};
+use crate::core::store_pin::StoreId;
+use crate::trust;
+use kumi_server::{
+    Config, ControlError, HostUser, Server, ServerConfig, ServerError, ServerHandle, StartError,
+};
+use kumi_store::config::{ConfigError, Origin};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+/// The keyspace events that MUF needs: calls, expired leases, and changes of TTLs.
+const EVENTS: &str = "K$xg";
+
+/// What `A` of `notify-keyspace-events` stands for, as far as MUF needs it.
+const ALL_EVENTS: &str = "$xg";
+
+/// More than a file with one secret holds.
+const SECRET_LIMIT: u64 = 64 << 10;
+
+/// Why the store could not start. Nothing of it runs then.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// A directive has a value that does not fit; the configuration's fault.
+    #[error("the store's {name} cannot be set")]
+    Directive {
+        /// The directive.
+        name: String,
+        /// What is wrong.
+        #[source]
+        source: ConfigError,
+    },
+    /// A file with the value of a directive cannot be read.
+    #[error("the file {} with the store's {name} cannot be read", .path.display())]
+    Secret {
+        /// The directive.
+        name: String,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The port is taken. The text says what to do.
+    #[error("{0}")]
+    PortTaken(String),
+    /// The server cannot start.
+    #[error("the store cannot start")]
+    Start(#[source] StartError),
+    /// It has no certificate for its addresses that are not on loopback.
+    #[error("the store has no certificate")]
+    Certificate(#[from] CertificateError),
+    /// The server ended at its start, or refused its certificate.
+    #[error("the store does not take its certificate")]
+    Control(#[from] ControlError),
+    /// The state directory cannot be used.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The thread that starts it failed.
+    #[error("the start of the store failed: a panic, reported where it happened")]
+    Panicked,
+}
+
+/// A store that runs. Dropping it stops it, and waits for that.
+pub(crate) struct OwnStore {
+    server: Server,
+    id: StoreId,
+    port: u16,
+}
+
+impl OwnStore {
+    /// Starts it, and returns when clients are served: data has been loaded by then. The certificate that comes back has the
+    /// store's id among its names.
+    pub(crate) async fn start(
+        here: &StoreHere,
+        bind: &[IpAddr],
+        keys: &Keys,
+        state: &StateDir,
+        certificate: NodeCertificate,
+    ) -> Result<(Self, NodeCertificate), StoreError> {
+        let config = server_config(here, bind, keys, state, &certificate)?;
+        let port = config.config.settings().port;
+        let first = bind.first().copied();
+        let start = move || -> Result<(Self, NodeCertificate), StoreError> {
+            let server = Server::start(config).map_err(|error| start_error(error, first, port))?;
+            let id = server.handle().data_id().to_string();
+            let named = trust::StoreId::new(&id).map_err(CertificateError::from)?;
+            let certificate = certificate.with_store(named)?;
+            let identity = certificate.identity();
+            server.handle().replace_identity(identity)?;
+            let id = id.parse().map_err(|_| StoreError::Panicked)?;
+            Ok((Self { server, id, port }, certificate))
+        };
+        let started = tokio::task::spawn_blocking(start).await;
+        started.unwrap_or(Err(StoreError::Panicked))
+    }
+
+    /// The id of its data set.
+    pub(crate) fn id(&self) -> &StoreId {
+        &self.id
+    }
+
+    /// Its port, the same on every address.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The way to the server.
+    pub(crate) fn handle(&self) -> &ServerHandle {
+        self.server.handle()
+    }
+
+    /// Where it listens: in plain text on loopback, and with TLS.
+    pub(crate) fn addresses(&self) -> (Vec<SocketAddr>, Vec<SocketAddr>) {
+        let addresses = self.server.handle().addresses();
+        (addresses.tcp.clone(), addresses.tls.clone())
+    }
+
+    /// Stops it: it replies to what it has received, and saves what it has to.
+    pub(crate) async fn stop(self) -> Result<(), ServerError> {
+        let stopped = tokio::task::spawn_blocking(move || self.server.stop()).await;
+        stopped.unwrap_or_else(|error| Err(ServerError::Loop(std::io::Error::other(error))))
+    }
+}
+
+fn server_config(
+    here: &StoreHere,
+    bind: &[IpAddr],
+    keys: &Keys,
+    state: &StateDir,
+    certificate: &NodeCertificate,
+) -> Result<ServerConfig, StoreError> {
+    let mut config = Config::new();
+    let secrets = here.secret_files.iter().map(|(name, path)| {
+        let value = secret(path).map_err(|source| StoreError::Secret {
+            name: name.clone(),
+            path: path.clone(),
+            source,
+        })?;
+        Ok((name.clone(), value))
+    });
+    let secrets: Vec<(String, String)> = secrets.collect::<Result<_, StoreError>>()?;
+    for (name, value) in here
+        .directives
+        .iter()
+        .chain(secrets.iter().map(|(a, b)| (a, b)))
+    {
+        set(&mut config, name, value, Origin::Startup)?;
+    }
+    if !config.is_given("bind") {
+        // A machine without IPv6 has no such loopback; the hyphen makes it optional.
+        let is_optional = |address: &IpAddr| bind.len() > 1 && *address == Ipv6Addr::LOCALHOST;
+        let hosts = bind.iter().map(|address| match is_optional(address) {
+            true => format!("-{address}"),
+            false => address.to_string(),
+        });
+        let hosts: Vec<String> = hosts.collect();
+        set(&mut config, "bind", &hosts.join(" "), Origin::Host)?;
+    }
+    let events = here.directives.get("notify-keyspace-events");
+    let events = with_events(events.map_or("", String::as_str));
+    set(&mut config, "notify-keyspace-events", &events, Origin::Host)?;
+    let is_ephemeral = here.ephemeral.unwrap_or(false);
+    let keeps = match is_ephemeral {
+        true => [("appendonly", "no"), ("save", "")],
+        false => [("appendonly", "yes"), ("save", "")],
+    };
+    for (name, value) in keeps {
+        if is_ephemeral || !config.is_given(name) {
+            set(&mut config, name, value, Origin::Host)?;
+        }
+    }
+    if !is_ephemeral && !config.is_given("dir") {
+        let dir = state.store()?.display().to_string();
+        set(&mut config, "dir", &dir, Origin::Host)?;
+    }
+    let mut server = ServerConfig::from(config);
+    server.keeps_files = !is_ephemeral;
+    server.by_address = Some(certificate.identity());
+    if let Some(trust) = &keys.trust {
+        let users = [trust.node_user(), trust.app_user()];
+        server.users = users
+            .map(|user| HostUser::new(user.name(), user.rules().join(" ")))
+            .into();
+    }
+    Ok(server)
+}
+
+fn set(config: &mut Config, name: &str, value: &str, origin: Origin) -> Result<(), StoreError> {
+    let pair: (&[u8], &[u8]) = (name.as_bytes(), value.as_bytes());
+    match config.set_many(&[pair], origin) {
+        Ok(_) => Ok(()),
+        Err(source) => Err(StoreError::Directive {
+            name: name.to_owned(),
+            source,
+        }),
+    }
+}
+
+fn secret(path: &Path) -> std::io::Result<String> {
+    use std::io::Read;
+    let mut text = String::new();
+    let file = std::fs::File::open(path)?;
+    file.take(SECRET_LIMIT).read_to_string(&mut text)?;
+    Ok(text.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+/// The flags of the configuration, and those that MUF needs.
+fn with_events(flags: &str) -> String {
+    let has =
+        |flag: char| flags.contains(flag) || (flags.contains('A') && ALL_EVENTS.contains(flag));
+    let missing = EVENTS.chars().filter(|flag| !has(*flag));
+    flags.chars().chain(missing).collect()
+}
+
+fn start_error(error: StartError, bind: Option<IpAddr>, port: u16) -> StoreError {
+    let is_taken = matches!(&error, StartError::Listen(listen)
+        if listen.source.kind() == std::io::ErrorKind::AddrInUse);
+    let bind = bind.unwrap_or(place::LOOPBACK);
+    match place::taken_port(Service::Store, bind, port, true) {
+        TakenPort::Refuse(words) if is_taken => StoreError::PortTaken(words),
+        _ => StoreError::Start(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_events_of_messaging_are_added_to_those_of_the_configuration() {
+        for (given, expected) in [
+            ("", "K$xg"),
+            ("Ex", "ExK$g"),
+            ("KEA", "KEA"),
+            ("AE", "AEK"),
+            ("gxK$", "gxK$"),
+        ] {
+            assert_eq!(with_events(given), expected, "{given}");
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Which store this node uses, and whether it replies.
+//!
+//! ```text
+//! members' metadata, pins, decisions -> choose (core/store_pin.rs) -> route -> probe -> Reach
+//! ```
+//! A store outside of the cluster is one route for ever. Otherwise the route follows the pin and the address that the
+//! store's node announces. Everything that uses the store waits here for a route that replies, and begins again when the
+//! route changes. A store that is away at the same route needs nothing: the clients connect again by themselves.
+
+use super::keys::Keys;
+use super::membership::{PIN_SERVICE, STORE_ID_SERVICE, STORE_SERVICE};
+use super::route::{StoreRoute, is_loopback};
+use super::state_dir::StateDir;
+use super::store_probe::{Hint, probe};
+use crate::core::place;
+use crate::core::store_pin::{LiveStore, Pin, StoreChoice, StoreFault, StoreId, StorePin};
+use kumi_cluster::driver::MembershipRuntimeShared;
+use kumi_cluster::{ClusterNode, ClusterWatch, Member};
+use kumi_common::Chain;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// Decisions of people that wait; who makes one more waits.
+const MAX_DECISIONS: usize = 8;
+
+/// Which store is used, and what is wrong with the stores of the cluster.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Choice {
+    /// How the store is reached; none before one was seen.
+    pub(crate) route: Option<Arc<StoreRoute>>,
+    /// The data set that the cluster uses.
+    pub(crate) pinned: Option<StoreId>,
+    /// What is wrong.
+    pub(crate) faults: Vec<StoreFault>,
+}
+
+/// Whether the store of a route replies.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Reach {
+    /// The route that was asked.
+    pub(crate) route: Option<Arc<StoreRoute>>,
+    /// Whether it replies to commands.
+    pub(crate) is_up: bool,
+    /// Whether it replies that it loads its data.
+    pub(crate) is_loading: bool,
+    /// Since when that is so, in milliseconds since 1970.
+    pub(crate) since_unix_ms: u64,
+    /// Why it does not reply.
+    pub(crate) reason: Option<String>,
+    /// How far this node's clock is ahead of the store's, in milliseconds.
+    pub(crate) clock_ahead_ms: Option<i64>,
+}
+
+/// A person's decision, and the place for the id that holds then.
+type Decision = (StoreId, oneshot::Sender<StoreId>);
+
+/// The way to the store. Clones are the same one.
+#[derive(Clone)]
+pub(crate) struct StoreLink {
+    choice: watch::Receiver<Choice>,
+    reach: watch::Receiver<Reach>,
+    decisions: Option<mpsc::Sender<Decision>>,
+}
+
+impl StoreLink {
+    /// A link that always has this route. The second part probes it for as long as it is polled.
+    pub(crate) fn outside(url: &str) -> (Self, impl Future<Output = ()> + Send + use<>) {
+        let route = Some(Arc::new(StoreRoute::outside(url)));
+        let choice = watch::Sender::new(Choice {
+            route,
+            ..Choice::default()
+        });
+        let (reach, link) = Self::new(choice.subscribe(), None);
+        let receiver = choice.subscribe();
+        let probing = async move {
+            // The sender stays, so that the route does.
+            let _choice = choice;
+            probe(receiver, reach, None).await;
+        };
+        (link, probing)
+    }
+
+    /// A link that follows the members. The second part does that for as long as it is polled.
+    pub(crate) fn of_cluster(
+        chooser: Chooser,
+        node: &ClusterNode,
+    ) -> (Self, impl Future<Output = ()> + Send + use<>) {
+        let choice = watch::Sender::new(Choice::default());
+        let (decisions, made) = mpsc::channel(MAX_DECISIONS);
+        let (reach, link) = Self::new(choice.subscribe(), Some(decisions));
+        let probing = probe(choice.subscribe(), reach, chooser.hint());
+        let following = chooser.follow(node.shared(), node.subscribe(), choice, made);
+        let both = async move {
+            tokio::join!(probing, following);
+        };
+        (link, both)
+    }
+
+    fn new(
+        choice: watch::Receiver<Choice>,
+        decisions: Option<mpsc::Sender<Decision>>,
+    ) -> (watch::Sender<Reach>, Self) {
+        let since_unix_ms = unix_ms();
+        let (sender, reach) = watch::channel(Reach {
+            since_unix_ms,
+            ..Reach::default()
+        });
+        let link = Self {
+            choice,
+            reach,
+            decisions,
+        };
+        (sender, link)
+    }
+
+    /// Which store is used now.
+    pub(crate) fn choice(&self) -> Choice {
+        self.choice.borrow().clone()
+    }
+
+    /// Whether it replies.
+    pub(crate) fn reach(&self) -> Reach {
+        self.reach.borrow().clone()
+    }
+
+    /// Waits for a store that replies. Never returns if the node ends first.
+    pub(crate) async fn up(&self) -> Arc<StoreRoute> {
+        let mut reach = self.reach.clone();
+        // A route that is not chosen any more may still reply; the probe is about to ask the new one.
+        let is_chosen = |reach: &Reach| reach.route == self.choice.borrow().route;
+        let is_up = reach.wait_for(|reach| reach.is_up && is_chosen(reach));
+        let route = match is_up.await {
+            Ok(reach) => reach.route.clone(),
+            Err(_) => None,
+        };
+        match route {
+            Some(route) => route,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Waits until another route is to be used than this one. Never returns if the node ends first.
+    pub(crate) async fn left(&self, route: &Arc<StoreRoute>) {
+        let mut choice = self.choice.clone();
+        let is_other = |choice: &Choice| choice.route.as_ref() != Some(route);
+        if choice.wait_for(is_other).await.is_err() {
+            std::future::pending().await
+        }
+    }
+
+    /// Decides that the cluster uses the store with this id, on behalf of a person. Returns the id that holds; none for a
+    /// store outside of the cluster, or while the node ends.
+    pub(crate) async fn use_store(&self, id: StoreId) -> Option<StoreId> {
+        let (reply, decided) = oneshot::channel();
+        let decisions = self.decisions.as_ref()?;
+        decisions.send((id, reply)).await.ok()?;
+        decided.await.ok()
+    }
+}
+
+/// Chooses the store of a cluster.
+pub(crate) struct Chooser {
+    pub(crate) pin: StorePin,
+    pub(crate) keys: Keys,
+    pub(crate) state: StateDir,
+    /// The name of this node, and where it reaches its own store, if it has one.
+    pub(crate) own: Option<(String, String)>,
+    pub(crate) is_on_loopback: bool,
+    /// Tells the others which store is used.
+    pub(crate) announce: Box<dyn Fn(&Pin) + Send + Sync>,
+}
+
+impl Chooser {
+    /// Says why a store on loopback does not reply to a node that is elsewhere.
+    fn hint(&self) -> Option<Hint> {
+        (!self.is_on_loopback).then_some(hidden as Hint)
+    }
+
+    /// Until membership ends. Then the last choice holds.
+    async fn follow(
+        mut self,
+        shared: MembershipRuntimeShared,
+        mut events: ClusterWatch,
+        choice: watch::Sender<Choice>,
+        mut decisions: mpsc::Receiver<Decision>,
+    ) {
+        loop {
+            self.see(&shared.members().members, &choice);
+            tokio::select! {
+                event = events.next() => if event.is_none() {
+                    break;
+                },
+                Some((id, reply)) = decisions.recv() => {
+                    if self.pin.use_store(id.clone()) {
+                        self.keep_pin();
+                    }
+                    let holds = self.pin.pin().map_or(id, |pin| pin.id.clone());
+                    // A caller that does not wait any more is not told.
+                    let _ = reply.send(holds);
+                }
+            }
+        }
+        std::future::pending::<()>().await;
+    }
+
+    fn see(&mut self, members: &[Member], choice: &watch::Sender<Choice>) {
+        let announced = members.iter().filter_map(|member| {
+            let text = member.metadata.service(PIN_SERVICE)?;
+            Pin::from_announcement(text).ok()
+        });
+        let mut is_new = false;
+        for pin in announced.collect::<Vec<_>>() {
+            is_new |= self.pin.handle_announced(&pin);
+        }
+        is_new |= self
+            .pin
+            .handle_stores(members.iter().filter_map(live_store));
+        if is_new {
+            self.keep_pin();
+        }
+        let chosen = Choice {
+            route: self.route(choice.borrow().route.clone()),
+            pinned: self.pin.pin().map(|pin| pin.id.clone()),
+            faults: self.pin.faults(),
+        };
+        choice.send_if_modified(|choice| {
+            let is_other = *choice != chosen;
+            *choice = chosen;
+            is_other
+        });
+    }
+
+    /// The route to the store of the choice. One whose node is away stays: clients connect again when it is back.
+    fn route(&self, before: Option<Arc<StoreRoute>>) -> Option<Arc<StoreRoute>> {
+        match self.pin.choice() {
+            StoreChoice::Use(mut store) => {
+                if let Some((name, address)) = &self.own
+                    && store.node.name() == name
+                {
+                    store.address.clone_from(address);
+                }
+                let route = StoreRoute::of_cluster(&store, &self.keys);
+                let same = before.filter(|before| **before == route);
+                Some(same.unwrap_or_else(|| Arc::new(route)))
+            }
+            StoreChoice::Away(id) => before.filter(|before| before.id.as_ref() == Some(&id)),
+            StoreChoice::None => None,
+        }
+    }
+
+    /// Writes the pin down, and announces it. A disk that is full keeps the old one until the next start, when the members
+    /// announce it again.
+    fn keep_pin(&self) {
+        let Some(pin) = self.pin.pin() else {
+            return;
+        };
+        tracing::info!(store = %pin.id, by = %pin.by, "the cluster uses this store");
+        if let Err(error) = self.state.write_pin(pin) {
+            tracing::error!(error = %Chain(&error), "the store that the cluster uses is not recorded");
+        }
+        (self.announce)(pin);
+    }
+}
+
+/// The store that a member announces.
+fn live_store(member: &Member) -> Option<LiveStore> {
+    Some(LiveStore {
+        id: member.metadata.service(STORE_ID_SERVICE)?.parse().ok()?,
+        node: member.name_and_life()?,
+        address: member.metadata.service(STORE_SERVICE)?.to_owned(),
+    })
+}
+
+fn hidden(route: &StoreRoute) -> Option<String> {
+    let is_hidden = is_loopback(&route.address) && !route.node.is_empty();
+    is_hidden.then(|| place::loopback_store(&route.node))
+}
+
+/// This machine's clock.
+pub(crate) fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_millis() as u64)
+}

@@ -1,0 +1,302 @@
+//! [`Node`]: one node, with all that its configuration says, started and stopped as a whole.
+//!
+//! ```text
+//! start    state directory and keys, store, join, workers, HTTP        builder.rs, ground.rs, start.rs, work.rs
+//! stop     workers drain, the node leaves, HTTP, store                 here
+//! ```
+//! No end of membership stops the store. Nothing here handles signals, prints, ends the process or changes its directory.
+
+mod builder;
+mod error;
+mod ground;
+mod listen;
+mod start;
+mod work;
+
+pub use builder::Builder;
+pub use error::NodeError;
+
+use crate::core::status::NodeStatus;
+use crate::driver::keys::Keys;
+use crate::driver::lives::Lives;
+use crate::driver::queues::StoreQueues;
+use crate::driver::releaser::RunningReleaser;
+use crate::driver::route::StoreRoute;
+use crate::driver::state_dir::StateDir;
+use crate::driver::status::{Collector, NodeSource, Phase};
+use crate::driver::store::OwnStore;
+use crate::driver::store_link::StoreLink;
+use crate::driver::work::DEFAULT_QUEUE;
+use crate::http::{HttpServer, Readiness, Source};
+use kumi_cluster::{ClusterNode, MembershipSnapshot};
+use kumi_common::NameAndLife;
+use kumi_jobs::Jobs;
+use kumi_muf::Muf;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Mutex, watch};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// How often a part that others still look at is waited for before it is stopped, and how long each time.
+const LOOKS: usize = 200;
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// A running node. [`shutdown`](Self::shutdown) stops it in order; dropping it ends it like a crash, but for its store, which
+/// is stopped and waited for.
+///
+/// ```
+/// use kumi_node::Node;
+/// use kumi_node::config::{StoreHere, StoreSection};
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let directory = tempfile::tempdir()?;
+/// # let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+/// let mut store = StoreHere::default();
+/// store.directives.insert("port".into(), port.to_string());
+/// let node = Node::builder()
+///     .name("a")
+///     .state_dir(directory.path())
+///     .store(StoreSection::Here(store))
+///     .ports(0, 0)
+///     .serve("text.upper", |request: kumi_muf::Request| async move {
+///         Ok::<_, kumi_muf::Error>(request.text()?.to_uppercase())
+///     })
+///     .start()
+///     .await?;
+/// node.ready().await;
+/// let answer = node.muf().await?.request("text.upper", "hello").await?;
+/// assert_eq!(answer.text()?, "HELLO");
+/// assert_eq!(node.members().members.len(), 1);
+/// node.shutdown().await?;
+/// # Ok(())
+/// # }
+/// ```
+pub struct Node {
+    name: NameAndLife,
+    notes: Vec<String>,
+    state: StateDir,
+    keys: Keys,
+    link: StoreLink,
+    queues: StoreQueues,
+    collector: Collector,
+    source: Arc<NodeSource>,
+    lives: Lives,
+    phase: watch::Sender<Phase>,
+    stop: watch::Receiver<Option<Duration>>,
+    /// The unit of the node, and the route that it is connected by.
+    muf: Mutex<Option<(Arc<StoreRoute>, Muf)>>,
+    running: Running,
+}
+
+/// The parts of a node that have to be stopped.
+struct Running {
+    /// Stops workers, units and programs.
+    stop_work: CancellationToken,
+    work: JoinSet<()>,
+    releaser: Arc<RunningReleaser>,
+    cluster: Arc<ClusterNode>,
+    http: Option<HttpServer>,
+    /// What follows membership, store and clock.
+    background: JoinSet<()>,
+    store: Option<OwnStore>,
+    /// A node that is dropped ends its work too.
+    _stop_on_drop: DropGuard,
+}
+
+impl Node {
+    /// A node with the defaults of `kumi up`: a store, membership and HTTP on loopback.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    /// The name and the life in which it started.
+    #[must_use]
+    pub fn name(&self) -> &NameAndLife {
+        &self.name
+    }
+
+    /// What a person should be told about the start: a replaced port, a chosen address, seeds that do not answer.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Its state directory.
+    #[must_use]
+    pub fn state_dir(&self) -> &Path {
+        self.state.path()
+    }
+
+    /// The members that it knows.
+    #[must_use]
+    pub fn members(&self) -> MembershipSnapshot {
+        self.running.cluster.members()
+    }
+
+    /// Where membership listens.
+    #[must_use]
+    pub fn membership_address(&self) -> Option<SocketAddr> {
+        self.running.cluster.local_addr()
+    }
+
+    /// Where HTTP listens.
+    #[must_use]
+    pub fn http_addresses(&self) -> &[SocketAddr] {
+        let http = self.running.http.as_ref();
+        http.map_or(&[], HttpServer::addresses)
+    }
+
+    /// Membership itself, for programs that need more of it.
+    #[must_use]
+    pub fn cluster(&self) -> &ClusterNode {
+        &self.running.cluster
+    }
+
+    /// The URL of the store for programs of the team, as kumi-app; none before a store is known.
+    #[must_use]
+    pub fn store_url(&self) -> Option<String> {
+        let route = self.link.choice().route?;
+        Some(route.app_url.to_string())
+    }
+
+    /// The operator's key; none with certificates of the operator's own.
+    #[must_use]
+    pub fn operator_key(&self) -> Option<&crate::trust::Secret> {
+        let trust = self.keys.trust.as_deref();
+        trust.map(crate::trust::Trust::operator_key)
+    }
+
+    /// The node's unit, whose name is the node's. Waits for a store that replies.
+    ///
+    /// # Errors
+    /// If the unit cannot be connected.
+    pub async fn muf(&self) -> Result<Muf, NodeError> {
+        let route = self.link.up().await;
+        let mut kept = self.muf.lock().await;
+        if let Some((at, muf)) = &*kept
+            && *at == route
+        {
+            return Ok(muf.clone());
+        }
+        let unit = Muf::builder(&route.url, self.name.name());
+        let muf = unit.version(kumi_store::KUMI_VERSION).connect().await?;
+        *kept = Some((route, muf.clone()));
+        Ok(muf)
+    }
+
+    /// The default queue. Waits for a store that replies.
+    ///
+    /// # Errors
+    /// If the queue cannot be connected.
+    pub async fn jobs(&self) -> Result<Jobs, NodeError> {
+        self.queue(DEFAULT_QUEUE).await
+    }
+
+    /// A queue by its name. Waits for a store that replies.
+    ///
+    /// # Errors
+    /// If the name is none of a queue, or the queue cannot be connected.
+    pub async fn queue(&self, name: &str) -> Result<Jobs, NodeError> {
+        self.link.up().await;
+        Ok(Jobs::with_queue(self.queues.queue(name).await?))
+    }
+
+    /// What the node says about itself and the cluster, not older than a second.
+    pub async fn status(&self) -> NodeStatus {
+        self.collector.collect().await.status.clone()
+    }
+
+    /// Whether the node can be used now, and why not.
+    #[must_use]
+    pub fn readiness(&self) -> Readiness {
+        self.source.readiness()
+    }
+
+    /// Waits until the node can be used: it is a member, and its store replies. Dropping the future changes nothing.
+    pub async fn ready(&self) {
+        self.link.up().await;
+        let mut standing = self.lives.standing();
+        // The sender lives as long as the node.
+        let _ = standing.wait_for(|standing| standing.is_member).await;
+    }
+
+    /// Stops or resumes the claims of its workers. What runs goes on.
+    pub fn drain(&self, is_draining: bool) {
+        self.lives.drain(is_draining);
+    }
+
+    /// Waits until the operator asks the node to stop, and returns how long running tasks may take. The caller then calls
+    /// [`shutdown`](Self::shutdown).
+    pub async fn stop_requested(&self) -> Duration {
+        let mut stop = self.stop.clone();
+        let grace = match stop.wait_for(Option::is_some).await {
+            Ok(grace) => *grace,
+            Err(_) => None,
+        };
+        match grace {
+            Some(grace) => grace,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Stops the node: its workers finish what they run or give it back, programs end, it leaves the cluster, and at last HTTP
+    /// and the store stop. Dropping the future ends the rest like a crash.
+    ///
+    /// # Errors
+    /// If it could not leave or the store did not end well. It has stopped all the same.
+    pub async fn shutdown(self) -> Result<(), NodeError> {
+        let Self {
+            mut running,
+            phase,
+            lives,
+            muf,
+            queues,
+            collector,
+            source,
+            ..
+        } = self;
+        phase.send_replace(Phase::Leaving);
+        lives.drain(true);
+        running.stop_work.cancel();
+        while running.work.join_next().await.is_some() {}
+        if let Some((_, muf)) = muf.into_inner() {
+            // A store that is away has nothing to be told.
+            let _ = muf.close().await;
+        }
+        if let Some(releaser) = alone(running.releaser).await {
+            releaser.stop().await;
+        }
+        let left = match alone(running.cluster).await {
+            Some(cluster) => cluster.leave().await,
+            None => Ok(()),
+        };
+        if let Some(http) = running.http.take() {
+            http.stop().await;
+        }
+        running.background.shutdown().await;
+        drop((queues, collector, source));
+        let stopped = match running.store.take() {
+            Some(store) => store.stop().await,
+            None => Ok(()),
+        };
+        stopped.map_err(NodeError::StoreEnd)?;
+        left.map_err(NodeError::Leave)
+    }
+}
+
+/// Takes a part from those that look at it for a moment only. None if one of them does not end; dropping the part ends it.
+async fn alone<T>(mut part: Arc<T>) -> Option<T> {
+    for _ in 0..LOOKS {
+        match Arc::try_unwrap(part) {
+            Ok(part) => return Some(part),
+            Err(shared) => part = shared,
+        }
+        sleep(LOOK_AGAIN).await;
+    }
+    None
+}

@@ -1,0 +1,305 @@
+//! The start of a node, part by part. What was started is dropped, and so ended, if a later part fails.
+
+use super::builder::Builder;
+use super::error::NodeError;
+use super::ground::Ground;
+use super::work::Work;
+use super::{Node, Running, listen};
+use crate::config::{NodeConfig, StoreSection, StoreUrl};
+use crate::core::releaser::ReleaserRules;
+use crate::core::store_pin::{Pin, StorePin};
+use crate::driver::channel::{Changes, NodeService};
+use crate::driver::cron;
+use crate::driver::lives::Lives;
+use crate::driver::member_times::MemberTimes;
+use crate::driver::membership::{self, Announced, PIN_SERVICE};
+use crate::driver::queues::StoreQueues;
+use crate::driver::releaser::{RELEASER_ROLE, RunningReleaser};
+use crate::driver::state_dir::NodeRecord;
+use crate::driver::status::{Collector, NodeSource, Parts, Phase};
+use crate::driver::store_link::{Chooser, StoreLink, unix_ms};
+use crate::http::{HttpServer, Source};
+use kumi_cluster::{ClusterNode, NodeChannels};
+use kumi_common::Chain;
+use kumi_unison::ChannelRegistry;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// How long running tasks may go on when the node stops, unless the configuration says it.
+const STOP_WITHIN: Duration = Duration::from_secs(30);
+
+impl Builder {
+    /// Starts the node on the current tokio runtime. Returns when it has joined, or when its seeds did not answer for some
+    /// seconds: it goes on asking them then.
+    ///
+    /// # Errors
+    /// See [`NodeError`]. Nothing of the node runs then. Dropping the future ends what was started.
+    pub async fn start(mut self) -> Result<Node, NodeError> {
+        match self.problem.take() {
+            Some(problem) => Err(NodeError::Invalid(problem)),
+            None => start(self).await,
+        }
+    }
+}
+
+async fn start(builder: Builder) -> Result<Node, NodeError> {
+    let started_unix_ms = unix_ms();
+    let mut ground = Ground::prepare(&builder).await?;
+    let token = token(&ground.config)?;
+    let joined = join(&mut ground, &builder).await?;
+    let cluster = joined.cluster;
+    let me = cluster.name_and_life();
+    let mut background = JoinSet::new();
+    let link = link(&ground, &cluster, joined.pin, &mut background)?;
+    let queues = StoreQueues::new(link.clone(), &ground.keys.clusters);
+    let (lives, times) = follow(&ground, &cluster, &mut background);
+    let schedules = ground.config.cron.clone();
+    let name = me.name().to_owned();
+    background.spawn(cron::declare(schedules, name, link.clone(), queues.clone()));
+    let ids = ground.keys.clusters.iter().map(|id| id.to_string().into());
+    let rules = ReleaserRules::new(ids);
+    let releaser = RunningReleaser::start(rules, &cluster, Arc::new(queues.clone()));
+    let releaser = Arc::new(releaser);
+
+    let phase = watch::Sender::new(Phase::default());
+    let stop_work = CancellationToken::new();
+    let mut work = Work {
+        me: me.clone(),
+        link: link.clone(),
+        lives: lives.clone(),
+        keys: ground.keys.clone(),
+        stop_within: ground.config.node.stop_within.unwrap_or(STOP_WITHIN),
+        stop: stop_work.clone(),
+        tasks: JoinSet::new(),
+    };
+    let roles = std::iter::once(RELEASER_ROLE).chain(ground.roles(&builder));
+    let collector = Collector::new(Arc::new(Parts {
+        name: me.name().to_owned(),
+        roles: roles.collect(),
+        has_store: ground.store.is_some(),
+        started_unix_ms,
+        state_dir: ground.state.path().to_owned(),
+        seeds: ground.config.node.join.len() as u32,
+        two_keys_since_unix_ms: ground.keys.has_two.then_some(started_unix_ms),
+        link: link.clone(),
+        queues: queues.clone(),
+        node: Arc::downgrade(&cluster),
+        times,
+        standing: lives.standing(),
+        phase: phase.subscribe(),
+        workers: work.workers(&ground.config, &builder),
+        units: work.units(&ground.config, &builder),
+        programs: work.programs(&ground.config, &builder),
+        releaser: Arc::downgrade(&releaser),
+    }));
+    let changes = Changes::new();
+    background.spawn(changes.clone().look(collector.clone(), link.clone()));
+    let (stop_sender, stop) = watch::channel(None);
+    let service = NodeService {
+        collector: collector.clone(),
+        link: link.clone(),
+        keys: ground.keys.clone(),
+        lives: lives.clone(),
+        changes,
+        stop: stop_sender,
+        operators: Arc::default(),
+    };
+    service.register(joined.channels.registry());
+    let source = Arc::new(NodeSource {
+        collector: collector.clone(),
+        keys: ground.keys.clone(),
+        token,
+        runtime: tokio::runtime::Handle::current(),
+    });
+    let http = serve_http(&mut ground, source.clone())?;
+    Ok(Node {
+        name: me,
+        notes: ground.notes,
+        state: ground.state,
+        keys: ground.keys,
+        link,
+        queues,
+        collector,
+        source,
+        lives,
+        phase,
+        stop,
+        muf: tokio::sync::Mutex::default(),
+        running: Running {
+            _stop_on_drop: stop_work.clone().drop_guard(),
+            stop_work,
+            work: work.tasks,
+            releaser,
+            cluster,
+            http,
+            background,
+            store: ground.store,
+        },
+    })
+}
+
+/// A node that has begun to join.
+struct Joined {
+    cluster: Arc<ClusterNode>,
+    channels: NodeChannels,
+    pin: Option<Pin>,
+}
+
+async fn join(ground: &mut Ground, builder: &Builder) -> Result<Joined, NodeError> {
+    let pin = ground.state.pin()?;
+    let reached = |port| membership::advertised(&ground.place, port);
+    let http = ground.http_addresses();
+    let announced = Announced {
+        roles: ground.roles(builder),
+        store: ground
+            .store
+            .as_ref()
+            .map(|store| (store.id().clone(), reached(store.port()))),
+        http: http.first().map(|address| reached(address.port())),
+        pin: pin.clone(),
+    };
+    let registry = ChannelRegistry::new("kumi-node", kumi_store::KUMI_VERSION, "node");
+    let channels = NodeChannels::from(registry);
+    let (config, place) = (&ground.config, &ground.place);
+    let port = ground.membership_port;
+    let joining = membership::start(
+        config,
+        place,
+        port,
+        &ground.keys,
+        &announced,
+        channels.clone(),
+    );
+    let joining = joining.await?;
+    let cluster = joining.node;
+    ground.notes.extend(joining.note);
+    // Also before the node is in: commands on this machine ask it why it is not.
+    record(ground, &cluster);
+    match membership::until_up(&cluster).await {
+        Ok(true) => {}
+        Ok(false) => {
+            let words = "no seed has let this node in yet; it goes on asking";
+            ground.notes.push(words.into());
+            ground.notes.extend(membership::troubles(&cluster));
+        }
+        Err(error) => {
+            cluster.shutdown().await;
+            return Err(error.into());
+        }
+    }
+    Ok(Joined {
+        cluster: Arc::new(cluster),
+        channels,
+        pin,
+    })
+}
+
+/// Writes down where the node listens. Without the record, commands on this machine have to be told.
+fn record(ground: &Ground, cluster: &ClusterNode) {
+    let text = |addresses: &[SocketAddr]| addresses.iter().map(ToString::to_string).collect();
+    let mut record = NodeRecord::new(cluster.name().as_str());
+    record.membership = cluster.local_addr().map(|address| address.to_string());
+    record.http = text(&ground.http_addresses());
+    if let Some(store) = &ground.store {
+        let (plain, tls) = store.addresses();
+        record.store = text(&[plain, tls].concat());
+    }
+    if let Err(error) = ground.state.write_record(&record) {
+        tracing::warn!(error = %Chain(&error), "the node's ports are not recorded");
+    }
+}
+
+/// The way to the store that the configuration names, or to the cluster's.
+fn link(
+    ground: &Ground,
+    cluster: &Arc<ClusterNode>,
+    pin: Option<Pin>,
+    background: &mut JoinSet<()>,
+) -> Result<StoreLink, NodeError> {
+    if let StoreSection::Outside(url) = &ground.config.store {
+        let url = match url {
+            StoreUrl::Plain(url) => url.clone(),
+            StoreUrl::File(path) => read(path)?,
+        };
+        let (link, probing) = StoreLink::outside(&url);
+        background.spawn(probing);
+        return Ok(link);
+    }
+    let me = cluster.name_and_life();
+    let own = ground.own_store();
+    let own = own.map(|address| (me.name().to_owned(), address));
+    let chooser = Chooser {
+        pin: StorePin::new(me, pin),
+        keys: ground.keys.clone(),
+        state: ground.state.clone(),
+        own,
+        is_on_loopback: ground.place.bind.is_loopback(),
+        announce: announce_pin(cluster),
+    };
+    let (link, following) = StoreLink::of_cluster(chooser, cluster);
+    background.spawn(following);
+    Ok(link)
+}
+
+/// Puts the pin into what the node announces.
+fn announce_pin(cluster: &Arc<ClusterNode>) -> Box<dyn Fn(&Pin) + Send + Sync> {
+    let cluster = Arc::downgrade(cluster);
+    Box::new(move |pin| {
+        let Some(cluster) = cluster.upgrade() else {
+            return;
+        };
+        let text = pin.to_announcement();
+        let updated =
+            cluster.update_metadata(|metadata| metadata.with_service(PIN_SERVICE, Some(&text)));
+        if let Err(error) = updated {
+            tracing::error!(error = %Chain(&error), "the others do not hear which store is used");
+        }
+    })
+}
+
+/// Follows the node's own life, the members and the clock.
+fn follow(
+    ground: &Ground,
+    cluster: &ClusterNode,
+    background: &mut JoinSet<()>,
+) -> (Lives, MemberTimes) {
+    let lives = Lives::new();
+    background.spawn(lives.clone().follow(cluster.own_life()));
+    let times = MemberTimes::default();
+    let (shared, events) = (cluster.shared(), cluster.subscribe());
+    background.spawn(times.clone().follow(shared, events, cluster.lives()));
+    let store = ground.store.as_ref().map(|store| store.handle().clone());
+    background.spawn(ground.certificate.clone().keep(store));
+    (lives, times)
+}
+
+fn serve_http(
+    ground: &mut Ground,
+    source: Arc<NodeSource>,
+) -> Result<Option<HttpServer>, NodeError> {
+    let Some(listeners) = ground.listeners.take() else {
+        return Ok(None);
+    };
+    let options = listen::options(&ground.config, &ground.place);
+    let source: Arc<dyn Source> = source;
+    Ok(Some(HttpServer::start(listeners, options, source)?))
+}
+
+fn token(config: &NodeConfig) -> Result<Option<Arc<str>>, NodeError> {
+    let token = config.http.token_file.as_deref().map(read).transpose()?;
+    Ok(token.map(Into::into))
+}
+
+/// The text of a small file, without the end of its line.
+fn read(path: &Path) -> Result<String, NodeError> {
+    let text = std::fs::read_to_string(path).map_err(|source| NodeError::File {
+        path: path.to_owned(),
+        source,
+    })?;
+    Ok(text.trim_end().to_owned())
+}

@@ -1,0 +1,77 @@
+//! Nodes as tests start them.
+
+use std::future::Future;
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::time::Duration;
+
+use kumi_node::config::{NodeConfig, Preset, StoreHere, StoreSection};
+use kumi_node::{Builder, Node};
+use kumi_unison::ClusterKey;
+
+/// Far beyond what any step takes, so that a test that is stuck fails instead of hanging.
+const STUCK: Duration = Duration::from_secs(90);
+
+pub(crate) fn key(fill: u8) -> ClusterKey {
+    ClusterKey::from_secret(&[fill; 32]).expect("long enough")
+}
+
+/// A port that was free a moment ago.
+pub(crate) fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("an address").port()
+}
+
+/// A store that this node runs, on a port.
+pub(crate) fn store_at(port: u16) -> StoreSection {
+    let mut here = StoreHere::default();
+    here.directives.insert("port".into(), port.to_string());
+    here.directives
+        .insert("appendfsync".into(), "always".into());
+    StoreSection::Here(here)
+}
+
+/// A node on free ports of loopback, with the key of most tests and the timeouts of one machine.
+pub(crate) fn builder(name: &str, directory: &Path) -> Builder {
+    let mut config = NodeConfig::default();
+    config.node.preset = Some(Preset::Local);
+    config.node.stop_within = Some(Duration::from_secs(5));
+    Node::builder()
+        .config(config)
+        .name(name)
+        .bind([127, 0, 0, 1].into())
+        .ports(0, 0)
+        .key(key(7))
+        .state_dir(directory.join(name))
+}
+
+/// The same for a node that joins another.
+pub(crate) fn joining(name: &str, directory: &Path, seed: SocketAddr) -> Builder {
+    builder(name, directory).join(&seed.to_string())
+}
+
+pub(crate) fn seed(node: &Node) -> SocketAddr {
+    node.membership_address().expect("it listens")
+}
+
+/// Waits until something holds.
+pub(crate) async fn until(mut holds: impl FnMut() -> bool) {
+    while !holds() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Waits until the status says something.
+pub(crate) async fn until_status(
+    node: &Node,
+    mut says: impl FnMut(&kumi_node::core::status::NodeStatus) -> bool,
+) {
+    while !says(&node.status().await) {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+pub(crate) async fn in_time<T>(test: impl Future<Output = T>) -> T {
+    let done = tokio::time::timeout(STUCK, test).await;
+    done.expect("in time")
+}

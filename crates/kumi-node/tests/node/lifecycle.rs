@@ -1,0 +1,144 @@
+//! One node from its start to its end, and nodes that are not let in.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+use kumi_node::config::StoreSection;
+use kumi_node::core::status::AttentionKind;
+use kumi_node::driver::state_dir::StateDir;
+use kumi_node::http::Readiness;
+use kumi_node::{Node, NodeError};
+
+use crate::common::{builder, free_port, in_time, joining, key, seed, store_at};
+
+/// The first line of the reply to a GET.
+fn get(address: SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("a connection");
+    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("sent");
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).expect("a reply");
+    reply.lines().next().unwrap_or_default().to_owned()
+}
+
+async fn upper(name: &str, directory: &std::path::Path, port: u16) -> Node {
+    let handler = |request: kumi_muf::Request| async move {
+        Ok::<_, kumi_muf::Error>(request.text()?.to_uppercase())
+    };
+    let node = builder(name, directory).store(store_at(port));
+    let node = node.serve("text.upper", handler).start().await;
+    let node = node.expect("a node");
+    node.ready().await;
+    node
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_node_alone_has_a_store_calls_http_and_a_record_of_its_ports() {
+    in_time(async {
+        let directory = tempfile::tempdir().expect("a directory");
+        let port = free_port();
+        let node = upper("a", directory.path(), port).await;
+        assert_eq!(node.members().members.len(), 1);
+        let url = node.store_url().expect("a store");
+        assert!(url.starts_with("redis://kumi-app:"), "{url}");
+        assert!(url.ends_with(&format!("@127.0.0.1:{port}")), "{url}");
+        let muf = node.muf().await.expect("a unit");
+        let answer = muf.request("text.upper", "hello").await.expect("an answer");
+        assert_eq!(answer.text().expect("text"), "HELLO");
+
+        assert_eq!(node.readiness(), Readiness::Ready);
+        let http = node.http_addresses()[0];
+        let reply = tokio::task::spawn_blocking(move || {
+            ["/healthz", "/readyz", "/metrics"].map(|path| get(http, path))
+        });
+        for line in reply.await.expect("replies") {
+            assert_eq!(line, "HTTP/1.1 200 OK");
+        }
+        let state = StateDir::at(node.state_dir()).expect("a directory");
+        let record = state.record().expect("readable").expect("recorded");
+        assert_eq!((&*record.name, record.version), ("a", 1));
+        assert_eq!(record.http, [http.to_string()]);
+        assert_eq!(record.store, [format!("127.0.0.1:{port}")]);
+        assert_eq!(record.membership, Some(seed(&node).to_string()));
+
+        let status = node.status().await;
+        // How full this machine's disk is does not matter here.
+        let attention = status.attention.iter();
+        let mut attention = attention.filter(|one| one.kind != AttentionKind::DiskFull);
+        assert_eq!(attention.next(), None);
+        assert_eq!((&*status.node.state, status.node.ready), ("up", true));
+        assert_eq!(status.node.roles, ["member", "store", "worker", "http"]);
+        let id = status.store.expect("a store").id;
+        node.shutdown().await.expect("stopped");
+        assert!(TcpStream::connect(("127.0.0.1", port)).is_err());
+
+        // The data set is the same after a restart.
+        let node = upper("a", directory.path(), port).await;
+        let status = node.status().await;
+        assert_eq!(status.store.expect("a store").id, id);
+        node.shutdown().await.expect("stopped");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_live_node_of_a_name_is_refused_by_name() {
+    in_time(async {
+        let directory = tempfile::tempdir().expect("a directory");
+        let first = upper("a", directory.path(), free_port()).await;
+        let elsewhere = directory.path().join("elsewhere");
+        let second = joining("a", &elsewhere, seed(&first)).start().await;
+        let error = second.err().expect("refused").to_string();
+        assert!(error.contains("has the name a already"), "{error}");
+        assert!(error.contains("--name"), "{error}");
+        first.shutdown().await.expect("stopped");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_with_another_key_is_not_let_in_and_says_so() {
+    in_time(async {
+        let directory = tempfile::tempdir().expect("a directory");
+        let first = upper("a", directory.path(), free_port()).await;
+        let other = joining("b", directory.path(), seed(&first)).key(key(8));
+        let other = other.start().await.expect("it goes on asking");
+        assert_eq!(other.readiness(), Readiness::NoStore);
+        let notes = other.notes().join("\n");
+        assert!(notes.contains("no seed has let this node in"), "{notes}");
+        let status = other.status().await;
+        assert_eq!((&*status.node.state, status.node.ready), ("joining", false));
+        let mut kinds = status.attention.iter().map(|one| one.kind);
+        let is_told = kinds.any(|kind| kind == AttentionKind::SeedsUnreachable);
+        assert!(is_told, "{:?}", status.attention);
+        assert_eq!(first.members().members.len(), 1);
+        other.shutdown().await.ok();
+        first.shutdown().await.expect("stopped");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_started_says_what_to_do() {
+    in_time(async {
+        let directory = tempfile::tempdir().expect("a directory");
+        let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = taken.local_addr().expect("an address").port();
+        let store = builder("a", directory.path()).store(store_at(port));
+        let error = store.start().await.err().expect("refused");
+        assert!(matches!(error, NodeError::Store(_)), "{error:?}");
+        assert!(error.to_string().contains("choose another port"), "{error}");
+
+        // A node that joins others needs their key.
+        let keyless = Node::builder()
+            .name("b")
+            .state_dir(directory.path().join("keyless"))
+            .join("127.0.0.1:9")
+            .store(StoreSection::Off);
+        let error = keyless.start().await.err().expect("refused").to_string();
+        assert!(error.contains("--key-file"), "{error}");
+        let error = builder("B", directory.path()).start().await.err();
+        assert!(matches!(error, Some(NodeError::Invalid(_))), "{error:?}");
+    })
+    .await;
+}

@@ -1,0 +1,127 @@
+//! Tasks on three nodes, of which one is killed.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use kumi_jobs::{Context, Task, TaskError};
+use kumi_node::{Builder, Node};
+use tokio::runtime::Runtime;
+
+use crate::common::{builder, free_port, in_time, joining, seed, store_at, until};
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Resize;
+
+impl Task for Resize {
+    const TYPE: &'static str = "resize";
+    type Output = String;
+}
+
+/// Where tasks were begun, by the names of nodes.
+type Begun = Arc<Mutex<Vec<String>>>;
+
+/// A node whose tasks end at once.
+fn quick(builder: Builder, name: &'static str, begun: &Begun) -> Builder {
+    let begun = begun.clone();
+    builder.handle(move |_: Resize, _: Context<()>| {
+        begun.lock().expect("no panic").push(name.to_owned());
+        async move { Ok::<_, TaskError>(name.to_owned()) }
+    })
+}
+
+/// A node whose tasks never end.
+fn stuck(builder: Builder, name: &'static str, begun: &Begun) -> Builder {
+    let begun = begun.clone();
+    builder.handle(move |_: Resize, _: Context<()>| {
+        begun.lock().expect("no panic").push(name.to_owned());
+        std::future::pending::<Result<String, TaskError>>()
+    })
+}
+
+/// A runtime of its own, so that all of a node can end at once, as if its process were killed.
+fn runtime() -> Runtime {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.worker_threads(2).enable_all();
+    builder.build().expect("a runtime")
+}
+
+async fn start_in(runtime: &Runtime, builder: Builder) -> Node {
+    let started = runtime.spawn(builder.start()).await;
+    started.expect("no panic").expect("a node")
+}
+
+async fn store_node(directory: &Path) -> Node {
+    let node = builder("a", directory).store(store_at(free_port()));
+    let node = node.start().await.expect("a node");
+    node.ready().await;
+    node
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_task_of_a_killed_node_is_run_by_another_one() {
+    in_time(async {
+        let directory = tempfile::tempdir().expect("a directory");
+        let begun = Begun::default();
+        let a = store_node(directory.path()).await;
+        let doomed = runtime();
+        let b = joining("b", directory.path(), seed(&a));
+        let b = start_in(&doomed, stuck(b, "b", &begun)).await;
+        b.ready().await;
+        let jobs = a.jobs().await.expect("a queue");
+        let handle = jobs.enqueue(Resize).await.expect("enqueued");
+        until(|| *begun.lock().expect("no panic") == ["b"]).await;
+
+        // It comes when the task is taken, so that it cannot have it before.
+        let c = joining("c", directory.path(), seed(&a));
+        let c = quick(c, "c", &begun).start().await.expect("a node");
+        c.ready().await;
+        until(|| a.members().members.len() == 3).await;
+        let killed = std::time::Instant::now();
+        std::mem::forget(b);
+        doomed.shutdown_background();
+        assert_eq!(handle.result().await.expect("a result"), "c");
+        // Its lease would have held for 15 s.
+        assert!(
+            killed.elapsed() < Duration::from_secs(12),
+            "{:?}",
+            killed.elapsed()
+        );
+        assert_eq!(*begun.lock().expect("no panic"), ["b", "c"]);
+        c.shutdown().await.expect("stopped");
+        a.shutdown().await.expect("stopped");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_drains_takes_no_task_and_takes_them_again() {
+    in_time(async {
+        let directory = tempfile::tempdir().expect("a directory");
+        let begun = Begun::default();
+        let node = builder("a", directory.path()).store(store_at(free_port()));
+        let node = quick(node, "a", &begun).start().await.expect("a node");
+        node.ready().await;
+        let jobs = node.jobs().await.expect("a queue");
+        let first = jobs.enqueue(Resize).await.expect("enqueued");
+        assert_eq!(first.result().await.expect("a result"), "a");
+        node.drain(true);
+        until_draining(&node).await;
+        let second = jobs.enqueue(Resize).await.expect("enqueued");
+        let result = second.result();
+        tokio::pin!(result);
+        let early = tokio::time::timeout(Duration::from_secs(1), &mut result).await;
+        assert!(early.is_err(), "{early:?}");
+        node.drain(false);
+        assert_eq!(result.await.expect("a result"), "a");
+        node.shutdown().await.expect("stopped");
+    })
+    .await;
+}
+
+async fn until_draining(node: &Node) {
+    crate::common::until_status(node, |status| {
+        status.workers.iter().all(|worker| worker.draining)
+    })
+    .await;
+}
