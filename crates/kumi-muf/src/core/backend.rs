@@ -1,4 +1,4 @@
-//! The backend: claims requests, has them handled, and answers, so that one of several does each.
+//! The backend: claims requests, runs their handlers and writes the answers. Of several backends one handles each request.
 //!
 //! ```text
 //!   push  ---> Claiming --won--> Running --finished--> Answering --confirmed--> forgotten
@@ -10,9 +10,9 @@
 //! ```
 //! A claim is `SET claim me NX PX lease`, in one pipeline with a read of REQ, RES, ERR and the claim: a backend that reads its
 //! own name has won, even if the reply to an earlier try was lost. A claim is trusted until `lease` after it was *sent*,
-//! which is never later than the server forgets it. This file has the services and their places; `claim.rs` leads
-//! from a request to its handler, `fetch.rs` reads large requests, `answer.rs` writes answers, `sweep.rs` finds what was missed. It starts no handler
-//! itself and reads no clock.
+//! which is never later than the server forgets it. This file has the services and their places for handlers; `claim.rs`
+//! claims requests and starts their handlers, `fetch.rs` reads large requests, `answer.rs` renews claims and writes answers,
+//! `sweep.rs` searches for requests whose events were missed. The driver runs the handlers and reads the clock.
 
 mod answer;
 mod claim;
@@ -39,7 +39,7 @@ use job::{Job, Origin, State};
 use recent::Recent;
 use sweep::Sweep;
 
-/// A pattern with its places for handlers.
+/// A pattern, and how many handlers may run for it (`places`) and do (`taken`).
 #[derive(Debug)]
 struct Service {
     pattern: Pattern,
@@ -68,11 +68,11 @@ pub(crate) struct Backend {
     lost: usize,
     watches_answers: bool,
     sweep: Sweep,
-    /// The number of the last search; what an older one finds last does not end it.
+    /// The number of the last search. The end of an older search does not end it.
     sweep_number: u64,
     /// Requests may have been missed since the sweep under way began.
     sweep_again: bool,
-    /// Requests were dropped because a list was full, and are not made up for yet.
+    /// Requests were dropped because a list was full, and no sweep for them was requested yet.
     overflow: bool,
     timers: Timers,
     rng: fastrand::Rng,
@@ -80,7 +80,7 @@ pub(crate) struct Backend {
     counters: BackendCounters,
 }
 
-/// What a backend did, for `_stats` and for tests that must not be vacuous.
+/// Counters of a backend, for `_stats` and for tests that check that a case occurred.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BackendCounters {
@@ -88,7 +88,7 @@ pub struct BackendCounters {
     pub started: u64,
     /// Answers confirmed.
     pub answered: u64,
-    /// Claims that another backend had.
+    /// Claims lost to another backend.
     pub claims_lost: u64,
     /// Requests taken over from a backend whose claim lapsed.
     pub takeovers: u64,
@@ -215,7 +215,7 @@ impl Backend {
         self.services.values().any(|service| !service.draining)
     }
 
-    /// REQ was set.
+    /// Handles the event that REQ was set.
     pub(crate) fn pushed(
         &mut self,
         unit: &str,
@@ -226,7 +226,7 @@ impl Backend {
         self.offer(unit, id, Origin::Push, now, out);
     }
 
-    /// RES or ERR was set: a backend that waits for the claim to lapse need not wait.
+    /// Handles the event that RES or ERR was set: a backend that waits for the claim to lapse stops waiting.
     pub(crate) fn answer_pushed(&mut self, unit: &str, id: &RequestId, now: Time) {
         if id.audience() == Audience::All {
             return;
@@ -239,7 +239,7 @@ impl Backend {
                 self.forget(job_id);
                 self.recent.insert(unit, id, now, self.settings.lease_ms());
             }
-            // If the claim turns out to be another's, it was that one's answer.
+            // If another backend turns out to have the claim, the answer is that backend's.
             Some(job) => job.answer_seen |= job.state == State::Claiming,
             None => {}
         }
@@ -284,7 +284,7 @@ impl Backend {
         self.watch_answers(out);
     }
 
-    /// Takes note of a request.
+    /// Adds a request to those that this backend knows, and returns its number.
     fn insert(&mut self, unit: &str, id: &RequestId, service: u64, origin: Origin) -> u64 {
         self.next += 1;
         let job = Job::new(unit.to_owned(), id.clone(), service, origin);
@@ -302,7 +302,7 @@ impl Backend {
             .map(|(id, _)| *id)
     }
 
-    /// Gives a job a place and makes its first move.
+    /// Gives a job a place, and sends its claim.
     fn admit(&mut self, job_id: u64, now: Time, out: &mut VecDeque<Output>) {
         let Some(job) = self.jobs.get_mut(&job_id) else {
             return;
@@ -314,7 +314,7 @@ impl Backend {
         self.claim(job_id, false, now, out);
     }
 
-    /// A job's time has come.
+    /// Handles the timer of a job.
     fn wake(&mut self, job_id: u64, now: Time, out: &mut VecDeque<Output>) {
         let Some(job) = self.jobs.get_mut(&job_id) else {
             return;
@@ -356,7 +356,7 @@ impl Backend {
         }
     }
 
-    /// Something went wrong that may pass; the present step is tried again later, and later each time.
+    /// Retries the present step after a temporary failure, with a pause that grows with each failure.
     fn fail(&mut self, job_id: u64, now: Time) {
         let Some(job) = self.jobs.get_mut(&job_id) else {
             return;
@@ -366,7 +366,7 @@ impl Backend {
         self.set_timer(job_id, now.plus(pause_ms.min(self.settings.lease_ms())));
     }
 
-    /// Forgets a job that held a place, and gives the place to the next.
+    /// Removes a job. If it held a place, the next waiting job gets it.
     fn release(&mut self, job_id: u64, now: Time, out: &mut VecDeque<Output>) {
         let Some(job) = self.jobs.get(&job_id) else {
             return;

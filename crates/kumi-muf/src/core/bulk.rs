@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-/// Large values of one kind that are on their way at a time: one is carried while the next is asked for.
+/// Large values of one kind that are on their way at a time: one is transferred while the next one is requested.
 const BULK_LIMIT: usize = 2;
 
 /// Places for large values of one kind, and the owners that wait for one. An owner waits at most once, so there are no more
@@ -40,7 +40,7 @@ impl Gate {
         self.taken = self.taken.saturating_sub(1);
     }
 
-    /// The owner that has waited longest, if there is a place for it. It has to enter itself.
+    /// Removes and returns the owner that has waited longest, if there is a place. The caller takes the place for it.
     pub(crate) fn next(&mut self) -> Option<u64> {
         match self.is_open() {
             true => self.waiting.pop_front(),

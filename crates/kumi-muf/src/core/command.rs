@@ -27,7 +27,7 @@ pub struct Token(pub(crate) Purpose);
 /// The steps of all conversations that wait for replies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// Whatever the reply is, it changes nothing.
+    /// The reply is ignored.
     Note,
     /// REQ was written.
     CallWrite { call: u64, bulk: bool },
@@ -37,7 +37,7 @@ pub(crate) enum Purpose {
     CallAnswer(u64),
     /// A large answer was read.
     CallFetch(u64),
-    /// Answers, claim and REQ were read by the clock.
+    /// Answers, claim and REQ were read because a timer was due.
     CallLook { call: u64, sent: Time },
     /// A gather's REQ was written.
     GatherWrite(u64),
@@ -124,7 +124,7 @@ pub enum SearchStep {
 pub(crate) enum Search {
     /// A backend sweeps for requests that were missed. It carries the sweep's number.
     Sweep(u64),
-    /// Answers to gathers are looked for whose push was lost. It carries the search's number.
+    /// Gathers look for answers whose push was lost. It carries the search's number.
     Gather(u64),
     /// A watch takes its snapshot. It carries the snapshot's number.
     Watch(u64, u64),

@@ -1,13 +1,15 @@
-//! Gather: one request, an answer from every backend that has one, until enough, quiet, or the deadline.
+//! Gather: one request, answered by every backend that serves it, until enough have answered, none has for a while, or the
+//! deadline has passed.
 //!
 //! There is no claim. Backend B answers at `RES/<ID>.B`, so each answers at most once and all can be read again. A push
 //! says which answer to read. REQ is set again after a while, for backends that missed its event.
 //!
-//! If the subscription was interrupted, a search of the keyspace finds the answers whose push was lost. One search is for
-//! all gathers of the unit. It begins a random pause after the subscription stands again, so that it has the time that is
-//! left to the gathers, and ends when none of them needs it. A gather whose time is up waits for it for a grace, and then
-//! fails: answers may be missing. One that has been quiet for long enough waits until its deadline. Where the server sends
-//! no events, the search begins when the time of a gather is up, or when the one under way ends: the grace begins then.
+//! If the subscription was interrupted, a search of the keyspace finds the answers whose push was lost. One search serves
+//! all gathers of the unit. It begins a random pause after the subscription is restored, so that it can use the time that
+//! the gathers have left, and ends when none of them needs it. A gather whose deadline has passed waits for the search for a
+//! grace period, and then fails, because answers may be missing. One that has been quiet for long enough waits until its
+//! deadline. Where the server sends no events, the search begins at the deadline of a gather, or when the search under way
+//! ends; the grace period begins with it.
 //!
 //! Every client that can write keys can write answers. So a gather ends with an error after a number of them, reads a few at a
 //! time, and no more than its reader has room for.
@@ -159,7 +161,7 @@ impl Gatherer {
 
     pub(crate) fn subscribed(&mut self, now: Time, out: &mut VecDeque<Output>) {
         self.subscribed = true;
-        // One under way may have passed by answers that were set before now and whose pushes were lost.
+        // A search under way may have missed answers that were set before now and whose pushes were lost.
         self.stop_search(out);
         let mut gathers: Vec<u64> = self.gathers.keys().copied().collect();
         gathers.sort_unstable();

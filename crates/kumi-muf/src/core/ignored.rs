@@ -1,8 +1,8 @@
-//! Keys below `MUF/` that are none of the protocol's: why, and which of them were reported.
+//! Keys below `MUF/` that are outside the protocol's grammar: for which reason, and which of them were reported.
 //!
 //! A key outside the grammar cannot be answered: a name with a `/` would have another number of levels, one with a `*` would
-//! be a pattern, one with a space cannot be typed as one word. Such keys are left alone, but not without a trace: a tap shows
-//! each of them, and a backend reports the first one of each unit.
+//! be a pattern, one with a space cannot be typed as one word. Such keys are left as they are. A tap shows each of them, and
+//! a backend reports the first one of each unit.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -10,7 +10,7 @@ use super::key::{Key, RequestId, Status};
 use super::name::NameError;
 use super::output::Output;
 
-/// Units whose first ignored key was reported. Of more than these, none is.
+/// Units whose first ignored key is reported; ignored keys of further units are not.
 const UNIT_LIMIT: usize = 1_000;
 
 /// Why a key is ignored. The fault of the program that wrote it; the key stays as it is.

@@ -6,14 +6,14 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// Longest name taken, in bytes. Long enough for any sentence, short enough that keys stay readable.
+/// The longest name, in bytes. Keys of such names are still readable.
 pub const NAME_LIMIT_BYTES: usize = 200;
 
 /// Why a name was refused. The caller's fault; nothing was sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NameError {
-    /// Nothing is left to call it by.
+    /// It is empty.
     #[error("a name must not be empty")]
     Empty,
     /// More than [`NAME_LIMIT_BYTES`].
@@ -25,7 +25,7 @@ pub enum NameError {
     /// A call names a service and a method, with a dot between them.
     #[error("{0:?} is not of the form service.method")]
     NotServiceMethod(String),
-    /// Endings and beginnings that the protocol uses itself in KEEP.
+    /// It has a prefix or a suffix that the protocol itself uses in KEEP.
     #[error("{0:?} is reserved in KEEP (names that begin with _ or end in .claim, .tries, .meta)")]
     Reserved(String),
     /// A pattern of kept values is a glob for the unit, a slash, and a glob for the name.

@@ -144,7 +144,7 @@ pub enum KeepEvent {
     },
     /// The snapshot is complete; what follows is live.
     Live,
-    /// Something may have been missed: forget what you know. All that is there follows, then [`KeepEvent::Live`].
+    /// Changes may have been missed: the watcher discards what it knows. All present values follow, then [`KeepEvent::Live`].
     Gap,
 }
 
@@ -184,7 +184,7 @@ pub enum Output {
         /// The request that the handler gets.
         request: Incoming,
     },
-    /// Subscribe to answers as well: another backend won, and seeing its answer saves looking for it.
+    /// Subscribe to answers as well: another backend won, and the event of its answer saves a read.
     WatchAnswers,
     /// An answer of a gather.
     Gathered {
@@ -204,7 +204,7 @@ pub enum Output {
     OwnedWritten {
         /// The value that was written or refused.
         owned: OwnedId,
-        /// The first value is 1; `Core::change_owned` says which the others are. Earlier ones are done with, too.
+        /// The first value is 1; `Core::change_owned` returns the others. It stands for all earlier versions too.
         version: u64,
         /// Whether the server has the value. One that was refused is tried again.
         result: Result<(), CallError>,

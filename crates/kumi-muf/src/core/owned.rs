@@ -3,11 +3,11 @@
 //! A refresh is a PEXPIRE every third of the value's life, so watchers see no change. If the key is gone (a server lost
 //! it), it is written again. A released value is not deleted: its TTL ends it.
 //!
-//! `_info` and `_stats` are shared: there may be two processes of one name, and the key is one. A shared value bears the
-//! mark of the process that wrote it. A process looks before it touches such a value: its own it refreshes, changes and
-//! takes away when it closes; another's it leaves alone; where there is none it writes. So the last one that had
-//! something new to write represents all. Others notice at their next look, a third of the value's life apart, and from
-//! then on look every fifteenth of it, so that another one takes its place soon after it stopped.
+//! `_info` and `_stats` are shared: there may be two processes of one name, and the key is one. A shared value contains the
+//! mark of the process that wrote it. A process reads such a value before it writes: its own value it refreshes, changes and
+//! ends when it closes; the value of another process it leaves alone; where there is none it writes. So the last process that
+//! had a new value to write represents all. The others notice at their next read, a third of the value's life apart, and from
+//! then on read every fifteenth of it, so that one of them takes over soon after that process stopped.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -18,7 +18,7 @@ use super::output::{CallError, Output, OwnedId};
 use super::settings::INFO_LIMIT_BYTES;
 use super::timers::Timers;
 
-/// A value that is to go is given this long, because nothing is deleted.
+/// The TTL that ends a value: nothing is deleted.
 const FAREWELL_MS: u64 = 1;
 
 #[derive(Debug)]
@@ -34,7 +34,7 @@ struct Owned {
     version: u64,
     /// The last write was lost or refused, and is to be made again.
     unwritten: bool,
-    /// It is to go, if it is ours.
+    /// It is to be ended, if this process wrote it.
     retiring: bool,
     timer: Time,
 }
@@ -155,7 +155,7 @@ impl Owner {
         }
     }
 
-    /// Takes a shared value away, unless another process wrote it. It is not refreshed any more.
+    /// Ends a shared value, unless another process wrote it. It is not refreshed any more.
     pub(crate) fn retire(&mut self, owned: OwnedId, now: Time, out: &mut VecDeque<Output>) {
         if let Some(entry) = self.values.get_mut(&owned.0) {
             entry.retiring = true;
@@ -232,7 +232,7 @@ impl Owner {
         }
     }
 
-    /// A failed refresh is made up for by the next one, two thirds of the life before it is too late.
+    /// Handles the reply to a refresh. One that failed left two thirds of the value's life, so the next one is in time.
     pub(crate) fn refreshed(
         &mut self,
         owned: u64,
@@ -278,7 +278,7 @@ impl Owner {
             return;
         }
         match value {
-            // The server did not say. The next look will.
+            // The read failed. The next one will tell.
             None => {}
             Some(None) => self.write(owned, true, now, out),
             Some(Some(_)) if is_ours && entry.changed => self.write(owned, false, now, out),

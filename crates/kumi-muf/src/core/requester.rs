@@ -84,8 +84,7 @@ struct Call {
 }
 
 impl Call {
-    /// Notes the claimant. It counts as working if REQ exists too, or if it is too
-    /// late to wait for proof.
+    /// Notes the claimant. It counts as working if REQ exists too, or if there is no time left to see a renewal.
     fn see_claim(
         &mut self,
         claim: Option<&Bytes>,
@@ -387,7 +386,7 @@ impl Requester {
                     None if alive && !call.ending && there => {
                         self.set_again(call_id, sent, now, out);
                     }
-                    // One that waits for its place was never there.
+                    // A REQ that waits for its place has not been written.
                     None if alive && !call.ending && call.sent => self.write(call_id, now, out),
                     _ => {}
                 }

@@ -2,7 +2,7 @@
 //!
 //! Each process counts for itself, and adds what is new to keys of its unit at every heartbeat. So the store has the sum over
 //! all processes of a name, those that ended included, and readers need not know the processes. All keys of a unit expire a
-//! week after its last request. What a lost connection takes with it is not counted again.
+//! week after its last request. Counts that were lost with a connection are not added again.
 
 use std::time::Duration;
 

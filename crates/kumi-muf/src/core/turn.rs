@@ -237,7 +237,7 @@ impl Turn {
     }
 }
 
-/// Gives the lock this long to live. Where it has become another's, that one's search is not alone for once.
+/// Sets the TTL of the lock. If another unit has the lock by now, one search may run beside that unit's.
 fn note(ttl_ms: u64) -> Output {
     let key = KEY.to_owned();
     Output::run(Purpose::Note, vec![Command::Expire { key, ttl_ms }])

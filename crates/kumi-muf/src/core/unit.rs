@@ -162,8 +162,8 @@ impl Core {
         self.watches.look_again(&mut self.out);
     }
 
-    /// Checks whether the watched keys that are known still exist, in case of a change that sends no event
-    /// of. `values` says to read their values too. The keyspace is not searched for others.
+    /// Checks whether the watched keys that are known still exist, for changes that send no event. `values` says to read
+    /// their values too. The keyspace is not searched for others.
     pub fn recheck_watches(&mut self, values: bool, now: Time) {
         self.watches.recheck(values, now, &mut self.out);
     }

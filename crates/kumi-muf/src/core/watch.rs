@@ -3,7 +3,7 @@
 //! An event of the server only says which key to read, except that it is gone. A value is reported only if it differs
 //! from the last one reported: events and reads use two connections, so two events close together (a refresh and a
 //! change, say) may both find the later value. A value's end is timed here, from its PTTL, and read once more before it
-//! is reported: servers expire keys when they get round to it. A large value is read on the connection for those, after its
+//! is reported: a server may expire a key later than its TTL says. A large value is read on the connection for those, after its
 //! beginning among other commands has shown that it is large. Values that the protocol keeps for itself are not shown.
 //!
 //! A snapshot reads no more values than the watcher has room for; the others wait in `unread`. A watcher that was too
@@ -40,7 +40,7 @@ const CHECK_LIMIT: usize = 100;
 /// What PTTL says of a key that is not there.
 const ABSENT: i64 = -2;
 
-/// How exactly it is known when a value ends: the way to the server and back, on a bad day.
+/// By how much the known end of a value may be wrong: a slow round trip to the server.
 const EXPIRY_DOUBT_MS: u64 = 20;
 
 #[derive(Debug)]
@@ -328,9 +328,9 @@ impl Watches {
         }
     }
 
-    /// Checks whether what is known still exists, or (`values`) is still the same. A server that was flushed sends no
-    /// key. Keys that are not known are not looked for: that would be a search of the whole keyspace. A recheck whose
-    /// reads are not done is not begun again.
+    /// Checks whether known values still exist, or (`values`) are still the same. FLUSHALL sends no event for each key. Keys
+    /// that are not known are not searched for: that would be a search of the whole keyspace. A recheck whose reads are
+    /// not done is not begun again.
     pub(crate) fn recheck(&mut self, values: bool, now: Time, out: &mut VecDeque<Output>) {
         for watch_id in self.idle() {
             let Some(watch) = self.watches.get_mut(&watch_id) else {
@@ -357,7 +357,7 @@ impl Watches {
         }
     }
 
-    /// It was asked which of some keys are there. If one is not, all of them are read.
+    /// Handles the reply to EXISTS of known keys. If one of them is missing, all are read.
     pub(crate) fn checked(
         &mut self,
         watch_id: u64,
@@ -663,7 +663,7 @@ impl Watches {
             .cloned()
             .collect();
         missing.sort_unstable();
-        // A key set while the search ran may have escaped it, but then its push made it known: read those again.
+        // The search may have missed a key that was set while it ran, but its push made it known: these are read again.
         for text in missing {
             out.push_back(watch.read(watch_id, &text, now));
         }

@@ -66,8 +66,8 @@ pub(super) struct RequestTable {
     /// Requests that came before there was a service, or while answers waited. Bounded by `max_in_flight`.
     held: VecDeque<IncomingCall>,
     has_service: bool,
-    /// Answers that found the output full, and are kept by their handlers. While there are any, requests are held: a
-    /// peer that does not read its answers gets no more of them made.
+    /// Answers that wait in their handlers, because the output is full. While there are any, requests are held: a peer
+    /// that does not read its answers causes no more of them.
     answers_waiting: usize,
 }
 
@@ -77,7 +77,7 @@ impl RequestTable {
         self.has_service && self.answers_waiting == 0
     }
 
-    /// There is a service from now on. Returns the requests that were held for it.
+    /// Notes that there is a service. Returns the requests that were held for it.
     fn set_has_service(&mut self) -> impl Iterator<Item = IncomingCall> + '_ {
         self.has_service = true;
         self.held.drain(..)
@@ -287,7 +287,7 @@ impl Core {
         charge.is_some()
     }
 
-    /// Answers a request that did not run. A peer that keeps asking without reading answers is cut off.
+    /// Answers a request that did not run with an error. Fails if too many such answers wait: the peer does not read.
     fn refuse(
         &mut self,
         now: Instant,
@@ -409,7 +409,7 @@ impl Core {
     }
 }
 
-/// An answer that says what failed, its payload being that in JSON. It has no method when a handler says it.
+/// An Error message, whose payload describes the error in JSON. `method` is empty for an error of a handler.
 pub(crate) fn error_message<'a>(id: u64, method: &'a str, payload: &'a Payload) -> Outgoing<'a> {
     Outgoing {
         packet_type: PacketType::Data,
@@ -423,7 +423,7 @@ pub(crate) fn error_message<'a>(id: u64, method: &'a str, payload: &'a Payload) 
     }
 }
 
-/// A good answer as it leaves.
+/// A Response message.
 pub(crate) fn answer_message(id: u64, payload: &Payload) -> Outgoing<'_> {
     Outgoing {
         packet_type: PacketType::Data,

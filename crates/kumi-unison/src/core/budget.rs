@@ -1,8 +1,8 @@
-//! What a connection may hold: whole messages of its peer that wait or whose handlers run, and apart from them long
-//! answers that are not with the peer, and other messages that are not written.
+//! How many bytes a connection may hold, in three budgets: messages of the peer that wait or whose handlers run, long
+//! answers that the peer has not received, and other messages that are not written.
 //!
-//! All channels of a connection share its budgets. They only count; the caller that is refused decides what that means: a
-//! request is answered as busy, an event ends its stream, a long answer becomes a short error, other messages wait.
+//! All channels of a connection share its budgets. A budget only counts; what follows when it is used up is decided by the
+//! caller: a request is answered as busy, an event ends its stream, a long answer becomes a short error, other messages wait.
 //!
 //! All connections of a server's endpoint share one [`EndpointBudget`]. A connection's [`Share`] of it counts what its
 //! budgets hold together. Up to a floor this is not charged to the endpoint, so that a connection with little to hold is
@@ -141,7 +141,8 @@ impl Budget {
         self.used_bytes.load(Ordering::Relaxed)
     }
 
-    /// A single message is never too large, or a low limit would refuse it for ever.
+    /// Counts more, if there is room; false, and nothing changed, if not. An empty budget takes a message of any size, because it
+    /// would be refused for ever otherwise.
     fn take(&self, bytes: usize) -> bool {
         if !self.share.take(bytes) {
             return false;
@@ -154,7 +155,7 @@ impl Budget {
         fits
     }
 
-    /// Counts what is held in any case; [`Self::is_over`] tells whether more should be.
+    /// Counts more, without a limit. [`Self::is_over`] tells whether the limit is exceeded.
     pub(super) fn add(&self, bytes: usize) {
         self.share.add(bytes);
         self.used_bytes.fetch_add(bytes, Ordering::Relaxed);

@@ -236,7 +236,7 @@ impl CallTable {
 pub(crate) enum Refused {
     /// No room now. Trying again after the next signal may help.
     Full,
-    /// It will never be.
+    /// It can never be queued.
     Error(NetworkError),
 }
 
@@ -256,7 +256,7 @@ pub(crate) struct NewCall<'a> {
 }
 
 impl NewCall<'_> {
-    /// The request as it leaves, with what remains of its time.
+    /// The Request message, with the time that is left until its deadline.
     pub(crate) fn outgoing(&self, now: Instant) -> Outgoing<'_> {
         // Rounded up: the handler's deadline must not pass before the caller's.
         let remaining = self.deadline.saturating_duration_since(now).as_micros();
@@ -375,7 +375,7 @@ impl Core {
     }
 }
 
-/// What an Error message says: the runtime's own errors are named so, all others are a handler's.
+/// The error of an Error message: with the method `__error` it is the runtime's, otherwise the handler's.
 fn answered_error(message: ProtocolMessage) -> Result<NetworkError, NetworkError> {
     let runtime = message.method == methods::ERROR;
     let remote: RemoteError = payload_of(message).to_json()?;

@@ -313,7 +313,7 @@ impl Core {
     }
 }
 
-/// An event as it leaves.
+/// An Event message.
 pub(crate) fn event_message<'a>(method: &'a str, payload: &'a Payload) -> Outgoing<'a> {
     Outgoing {
         packet_type: PacketType::Data,

@@ -191,7 +191,7 @@ impl Inbox {
         }
     }
 
-    /// Credit that is worth a message, as that message's payload. Where a message has to wait, notes until when.
+    /// The payload of a credit message, if enough is owed for one. If one is due later, notes when.
     pub(super) fn credit_to_return(&mut self, now: Instant) -> Option<Bytes> {
         if !self.owes_enough() {
             if !self.owes_soon() {
@@ -218,7 +218,7 @@ impl Inbox {
         Some(payload.freeze())
     }
 
-    /// When [`Self::credit_to_return`] has more to say, unless that was before `now`.
+    /// When the next credit message is due, if that is after `now`.
     pub(super) fn next_credit_due(&mut self, now: Instant) -> Option<Instant> {
         self.credit_due = self.credit_due.filter(|due| *due > now);
         self.credit_due

@@ -215,7 +215,7 @@ impl Core {
         if refused {
             let remote: RemoteError = payload.to_json()?;
             match NetworkError::from_runtime(remote) {
-                // By their own meaning these pass, and the channel was agreed to before.
+                // These errors are temporary, and the channel was accepted before.
                 NetworkError::Busy
                 | NetworkError::Unavailable { .. }
                 | NetworkError::Draining { .. }

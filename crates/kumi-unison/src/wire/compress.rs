@@ -1,9 +1,9 @@
-//! When a payload is compressed, and how far a compressed one may unfold.
+//! When a payload is compressed, and how long a decompressed one may be.
 //!
-//! Compressing is worth its time from about two kilobytes up, and only if it shrinks. Most bulky payloads that do not
-//! (images, archives, ciphertext) show it in any 4 KiB of them, so a sample from the middle is tried first, unless a
-//! glance at it shows that it is noise. Unfolding stops at the length the header announced, while decoding: a bomb costs its announced length at most, and that
-//! length is bounded by the packet limit.
+//! Compression is worth its time from about two kilobytes up, and only if the payload shrinks. Most large payloads that do
+//! not shrink (images, archives, ciphertext) show it in any 4 KiB of them, so a sample from the middle is compressed first,
+//! unless a test of its bytes shows that it is noise. Decompression stops at the length that the header announced: a
+//! decompression bomb yields at most its announced length, which the packet limit bounds.
 
 use std::sync::Mutex;
 
@@ -28,7 +28,7 @@ const LEVEL: i32 = 1;
 /// Idle compressors kept. One takes some hundred kilobytes, so a few serve a whole endpoint.
 const KEPT_COMPRESSORS: usize = 4;
 
-/// Decoding writes at most this much at a time, so memory follows what really unfolds.
+/// Decompression writes at most this much at a time, so memory grows with the bytes that it yields.
 const UNFOLD_STEP: usize = 64 * 1024;
 
 /// Windows above 8 MiB (2^23) would reserve more than a packet can hold.
@@ -69,7 +69,7 @@ impl Codec {
         }
     }
 
-    /// The payload compressed, if its length asks for it and compressing it is worth the while. The payload is given
+    /// The compressed payload, if it is long enough and compression makes it shorter. The payload is given
     /// in pieces (what precedes, the bulk, what follows), because its bulk is sent without being copied otherwise.
     pub(crate) fn compress(&self, pieces: [&[u8]; 3]) -> Result<Option<Vec<u8>>, WireError> {
         let len: usize = pieces.iter().map(|piece| piece.len()).sum();
@@ -193,7 +193,7 @@ fn has_repetition(sample: &[u8; COMPRESSION_SAMPLE]) -> bool {
         .any(|at| entered[slot(word_at(at))] == word_at(at))
 }
 
-/// Unfolds one zstd frame that must yield exactly `expected` bytes and end with the input.
+/// Decompresses one zstd frame, which must yield exactly `expected` bytes and end with the input.
 pub(crate) fn decompress(compressed: &[u8], expected: usize) -> Result<AlignedVec, WireError> {
     let mut decoder =
         Decoder::new().map_err(|_| WireError::Decompress("no memory for a decoder"))?;

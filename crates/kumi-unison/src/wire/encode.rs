@@ -1,4 +1,4 @@
-//! Messages out: straight into the bytes that are written, with nothing copied that need not be.
+//! Encodes messages into the buffers that are written, and copies no long payload.
 //!
 //! A short message is encoded into a buffer it shares with its neighbours, so a burst of calls leaves in one write. A
 //! long one keeps its payload where the application put it: header, payload and archive tail become three chunks.
@@ -61,7 +61,7 @@ impl<'a> Outgoing<'a> {
         self.body_len() >= COMPRESSION_THRESHOLD
     }
 
-    /// Compresses and sums up the message.
+    /// Compresses the message and computes its checksum.
     pub(crate) fn prepare(&self, codec: &Codec) -> Result<Prepared, WireError> {
         self.check()?;
         let metadata_len = self.metadata.as_ref().map_or(0, Metadata::wire_len);

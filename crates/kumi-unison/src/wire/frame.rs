@@ -1,9 +1,9 @@
-//! Bytes in, packets out, however the bytes were cut on the way.
+//! Reads packets from the bytes of a stream, however these are split into chunks.
 //!
 //! A claimed length allocates nothing: arriving chunks are kept as they are, up to [`HELD_CHUNKS`] of them, and folded
 //! into one growing buffer beyond that, so that many tiny chunks cannot pin many large buffers. When a frame is
-//! complete its payload is copied once, into a buffer aligned for the archive. The header is judged as soon as its 56
-//! bytes are in, before any of the payload is waited for. Short frames that arrived together are copied into one buffer,
+//! complete its payload is copied once, into a buffer aligned for the archive. The header is checked as soon as its 56
+//! bytes have arrived, before the payload has. Short frames that arrived together are copied into one buffer,
 //! which spares each of them its own; that buffer is bounded, because a payload that is kept keeps all of it.
 //!
 //! The first four bytes of a stream tell the legacy form apart: its packet begins with version 1, which as a length
@@ -33,7 +33,7 @@ const SHARED_BYTES: usize = 8 * 1024;
 /// What precedes a header in a shared buffer, so that the payload after it lies at a multiple of [`PAYLOAD_ALIGN`].
 const SHARED_PAD: usize = PAYLOAD_ALIGN - HEADER_LEN % PAYLOAD_ALIGN;
 
-/// A chunk below this is copied rather than kept: it may be a byte of a large buffer, all of which it would keep.
+/// A chunk below this is copied rather than kept: it may be a small part of a large buffer, which it would keep in memory.
 const SMALL_CHUNK: usize = 1024;
 
 /// A packet whose header, length and checksum were found good, decompressed.
@@ -70,7 +70,7 @@ pub struct FrameReader {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// The first bytes will tell.
+    /// Not known before the first bytes.
     Unknown,
     Framed,
     Legacy,

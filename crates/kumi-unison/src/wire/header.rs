@@ -121,7 +121,7 @@ pub struct PacketHeader {
     pub crc32: u32,
     /// The packet's number on its stream and direction, from 0 without gaps.
     pub sequence: u64,
-    /// The sender's clock, nanoseconds since 1970. Informs; nothing depends on it.
+    /// The sender's clock, nanoseconds since 1970. Information only.
     pub timestamp_ns: u64,
     /// The sender's id of the stream. Information only.
     pub stream_id: u64,

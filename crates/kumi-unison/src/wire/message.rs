@@ -35,18 +35,18 @@ const INLINE_METHOD: usize = 8;
 /// The longest method name.
 pub(crate) const MAX_METHOD: usize = 1_024;
 
-/// What a message is to the one who gets it.
+/// What a message is to its receiver.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize,
 )]
 #[repr(u8)]
 #[non_exhaustive]
 pub enum MessageType {
-    /// Wants exactly one answer.
+    /// A request, which gets exactly one answer.
     Request,
     /// The answer of a handler that succeeded.
     Response,
-    /// Wants no answer.
+    /// An event, which gets no answer.
     Event,
     /// The answer of a handler that failed, or of the runtime if it could not run one.
     Error,

@@ -1,9 +1,9 @@
-//! The road back: renewing the claim while the handler works, and writing what came of it.
+//! From a running handler to its answer: renews the claim while the handler runs, and writes its outcome.
 //!
-//! An answer is written only while the claim is ours for certain. A handler whose lease lapsed (its process slept, the
-//! server was away) has the claim tried again first, and stays silent if another backend has answered. A write that was
-//! not confirmed is repeated; NX makes the repetition harmless. A bare ID is answered without NX, because it may be used
-//! again, and whichever of RES and ERR it is not answered with ends.
+//! An answer is written only while the claim is ours for certain. If the lease lapsed while the handler ran (the process was
+//! stopped, the server was away), the claim is tried again first, and nothing is written if another backend has answered. A
+//! write that was not confirmed is repeated; NX makes the repetition harmless. A bare ID is answered without NX, because it
+//! may be used again; of RES and ERR, the one that does not hold the answer is ended.
 //!
 //! A large answer may have to wait for its place; until then claim and REQ are renewed. While it is on its way only the claim
 //! is: a renewal of REQ may run after the answer, and REQ would outlive it.
@@ -94,7 +94,7 @@ impl Backend {
         }
     }
 
-    /// A handler returned. Its place is free; its answer is on its way.
+    /// Handles the end of a handler: writes its answer. Its place is free, unless the answer is large.
     pub(crate) fn finished(
         &mut self,
         job: JobId,
@@ -192,7 +192,7 @@ impl Backend {
                     ttl_ms: self.settings.req_answered_ms(),
                 },
             ];
-            // What an older request of this ID came to must not be taken for this one's end.
+            // The answer to an older request with this ID must not be taken for the answer to this one.
             commands.extend(job.is_bare().then_some(Command::Expire {
                 key: other,
                 ttl_ms: 1,
@@ -234,7 +234,7 @@ impl Backend {
                 continue;
             };
             job.is_queued = false;
-            // A renewal or a claim that is on its way leads back here.
+            // If a renewal or a claim is on its way, its reply continues with the answer.
             if job.state == State::Answering && !job.busy {
                 self.answer(next, now, out);
             }

@@ -1,8 +1,8 @@
-//! The road from a request to its handler: claim it, count its tries if it changed hands, start.
+//! From a request to its handler: claims the request, counts a takeover from another backend, and starts the handler.
 //!
-//! A backend that loses waits until the claim may have lapsed. At first that is a lease, because a claim that was just made has
-//! all of its life before it; a loser that comes back also asks how long the claim has left, since a renewal in between
-//! is nothing it can see. So a dead backend's requests are taken over when their claims end, and not a lease later.
+//! A backend that loses the claim waits until it may have lapsed: at first for a lease, which is how long a new claim
+//! lasts. When it tries again, it also reads how much time the claim has left, because renewals send no event. So the
+//! requests of a dead backend are taken over when their claims end, and not a lease later.
 
 use std::collections::VecDeque;
 
@@ -64,7 +64,7 @@ impl Backend {
             left: job.origin == Origin::Takeover,
             presence: job.empty_seen,
         };
-        // REQ is looked for before and after it is read: what is empty then was there, and is not about to come or go.
+        // Whether REQ exists is asked before and after it is read: if it does both times, an empty read is an empty request.
         let before = parts.presence.then(|| Command::Present(vec![keys.req()]));
         let mut found = vec![keys.res(), keys.err(), keys.tries()];
         found.extend(parts.presence.then(|| keys.req()));
@@ -115,7 +115,7 @@ impl Backend {
         };
         if !is_ours {
             if job.state == State::Claiming && matches!(tried.request, Request::Absent) {
-                // There is nothing left to take over, whatever becomes of the winner.
+                // REQ is gone: there is nothing to take over, even if the other backend dies.
                 return self.release(job_id, now, out);
             }
             return self.lose(job_id, tried.left_ms, now, out);
@@ -161,7 +161,7 @@ impl Backend {
         }
     }
 
-    /// A request to all was read.
+    /// Handles the reply to the read of a request to all backends.
     pub(crate) fn looked(
         &mut self,
         job_id: u64,
@@ -209,7 +209,7 @@ impl Backend {
         self.finished(JobId(job_id), Outcome::Bad(text.into()), now, out);
     }
 
-    /// Counts that a request changed hands, so that its handler, and a limit, can know.
+    /// Counts a takeover in `.tries`, for the handler and for the limit on takeovers.
     pub(super) fn count(&mut self, job_id: u64, out: &mut VecDeque<Output>) {
         let Some(job) = self.jobs.get_mut(&job_id) else {
             return;
@@ -294,8 +294,8 @@ impl Backend {
         }
     }
 
-    /// Another backend has the claim, for `left_ms` more if that is known. A handler that runs goes on: no other backend may
-    /// finish.
+    /// Handles that another backend has the claim, for `left_ms` more if that is known. A running handler goes on, because
+    /// the other backend may not finish.
     pub(super) fn lose(
         &mut self,
         job_id: u64,
@@ -338,7 +338,7 @@ impl Backend {
         }
     }
 
-    /// The request was answered by another.
+    /// Handles that another backend has answered the request.
     fn answered_elsewhere(&mut self, job_id: u64, now: Time, out: &mut VecDeque<Output>) {
         let Some(job) = self.jobs.get_mut(&job_id) else {
             return;

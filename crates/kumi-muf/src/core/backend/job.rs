@@ -148,7 +148,7 @@ impl Job {
     }
 
     /// Holds one of its service's places. A handler holds its place until it returns, or, if its answer is large, until
-    /// that is written: so many answers wait in memory, and no more.
+    /// that is written, which bounds the answers that wait in memory.
     pub(super) fn holds_place(&self) -> bool {
         let has_begun = matches!(
             self.state,

@@ -1,7 +1,7 @@
 //! Requests that are known to be answered, for as long as their REQ may still be found by a sweep.
 //!
 //! Only hashes are kept, in two generations. Two requests with one hash would make a sweep skip one of them; the next
-//! sweep after the generation ended finds it, and 64 bits make that theory.
+//! sweep after the generation ended finds it. With hashes of 64 bits that is not expected to happen.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -35,7 +35,7 @@ impl Recent {
         self.young.contains(&hash) || self.old.contains(&hash)
     }
 
-    /// After a server lost writes, what was answered may be asked again.
+    /// Forgets all requests: a server that lost writes may have lost their answers.
     pub(super) fn clear(&mut self) {
         self.young.clear();
         self.old.clear();

@@ -13,9 +13,10 @@
 //!                         v   | when "done" ends                              one that saw it held, or saw another
 //!                        waits-/  (its holder crashed: it is free)            "done" before, need not sweep
 //! ```
-//! A backend that sees a sweep under way and then done need not sweep: the other one was subscribed all the while, so it
-//! knows of every request that is older than the wish. A sweep that was done before the wish says nothing about it, but one
-//! that is done later with another name began behind it: the lock is not free while it says "done".
+//! A backend that sees the sweep of another one under way, and later done, need not sweep: the other one was subscribed all
+//! the time, so it knows every request from before the moment at which this sweep was wanted. A sweep that was done before
+//! that moment does not count. One that is done later, under another name, does: it began after the earlier one, because
+//! the lock is not free while it holds "done".
 //!
 //! A sweep keeps its lock and its glob from the request for the lock to its end, whatever is served or drained meanwhile.
 //! One whose services changed before its search began is begun anew for those that there are then. One whose services were
@@ -23,8 +24,8 @@
 //! search is cancelled and the lock released.
 //!
 //! A found request is first looked at (`EXISTS RES ERR`, `PTTL claim`). An orphan, unanswered and unclaimed, is claimed
-//! at once; one that another backend works on is kept in mind until that claim may have lapsed, as if this backend had
-//! tried and lost. What it knows of already, and what it knows to be answered, costs no command.
+//! at once; one that another backend works on is remembered until that claim may have lapsed, as if this backend had
+//! tried and lost. Requests that this backend already knows, or knows to be answered, cost no command.
 
 use std::collections::VecDeque;
 
@@ -40,7 +41,7 @@ use crate::core::settings::CLAIM_LIMIT_BYTES;
 pub(super) const ABSENT: i64 = -2;
 const ENDLESS: i64 = -1;
 
-/// How what the lock holds for a while after a sweep begins; the name of the sweep follows.
+/// The prefix of what the lock holds for a while after a sweep; the name of the sweep follows.
 const DONE: &[u8] = b"done";
 
 /// What a backend has seen of others' sweeps since it wanted one.
@@ -84,7 +85,7 @@ impl Scope {
         ["MUF/_/KEEP/_sweep.", &name].concat()
     }
 
-    /// Lets the lock end.
+    /// Releases the lock, by a TTL of 1 ms.
     fn release(&self) -> Output {
         let key = self.lock_key();
         note(Command::Expire { key, ttl_ms: 1 })
@@ -276,7 +277,7 @@ impl Backend {
         };
         let at = now.plus(pause_ms + 1 + spread_ms);
         let seen = match is_done {
-            // The wish may be younger than what the lock said.
+            // Requests may have been missed after the lock was read.
             _ if std::mem::take(&mut self.sweep_again) => Seen::Nothing,
             true => Seen::Done(holder),
             false => Seen::UnderWay,
@@ -329,7 +330,7 @@ impl Backend {
         });
     }
 
-    /// Ends a sweep of which nothing is served any more.
+    /// Ends a sweep none of whose services is served any more.
     pub(super) fn give_up_sweep(&mut self, out: &mut VecDeque<Output>) {
         if self.active_patterns().next().is_some() {
             return;
@@ -475,7 +476,7 @@ impl Backend {
         match claim.first().map_or(ABSENT, Reply::number) {
             ABSENT => self.offer(unit, id, Origin::Sweep, now, out),
             left_ms => {
-                // A claim without an end is a person's, and means what it says.
+                // A claim without a TTL was set by a person: the request is left alone.
                 if let Ok(left_ms) = u64::try_from(left_ms) {
                     self.await_lapse(unit, id, left_ms, now, out);
                 }
@@ -483,7 +484,7 @@ impl Backend {
         }
     }
 
-    /// Another backend works on a request, and has to show for `left_ms` more that it lives.
+    /// Remembers a request whose claim another backend has, which ends in `left_ms` unless it is renewed.
     fn await_lapse(
         &mut self,
         unit: &str,
