@@ -33,7 +33,7 @@ done
 # How many seeds the simulations and the differential test run, how many crashes a server survives, how many bytes go through
 # TLS, and how long each fuzz target runs.
 if [[ $quick == yes ]]; then
-    export KUMI_DIFF_ITERS=${KUMI_DIFF_ITERS:-1500}
+    export KUMI_DIFF_ITERS=${KUMI_DIFF_ITERS:-500}
 elif [[ $full == yes ]]; then
     export KUMI_SIM_SEEDS=${KUMI_SIM_SEEDS:-20000}
     export KUMI_SIM_LARGE_SEEDS=${KUMI_SIM_LARGE_SEEDS:-10}
