@@ -32,18 +32,22 @@ use kumi_cluster::{ClusterNode, MembershipSnapshot};
 use kumi_common::NameAndLife;
 use kumi_jobs::Jobs;
 use kumi_muf::Muf;
+use kumi_server::ServerHandle;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinSet;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// How often a part that others still look at is waited for before it is stopped, and how long each time.
 const LOOKS: usize = 200;
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// How long workers and units may take to end when the node's own store has ended before.
+const WITHOUT_STORE: Duration = Duration::from_secs(2);
 
 /// A running node. [`shutdown`](Self::shutdown) stops it in order; dropping it ends it like a crash, but for its store, which
 /// is stopped and waited for.
@@ -231,7 +235,7 @@ impl Node {
     }
 
     /// Waits until the operator asks the node to stop, and returns how long running tasks may take. The caller then calls
-    /// [`shutdown`](Self::shutdown).
+    /// [`shutdown_within`](Self::shutdown_within).
     pub async fn stop_requested(&self) -> Duration {
         let mut stop = self.stop.clone();
         let grace = match stop.wait_for(Option::is_some).await {
@@ -244,12 +248,41 @@ impl Node {
         }
     }
 
+    /// The way to the server of its own store; none for a node without one.
+    #[must_use]
+    pub fn store(&self) -> Option<&ServerHandle> {
+        self.running.store.as_ref().map(OwnStore::handle)
+    }
+
+    /// Waits until the node's own store has ended: a client has sent SHUTDOWN, or it failed. The caller then calls
+    /// [`shutdown`](Self::shutdown), which returns why. Never returns for a node without a store.
+    pub async fn store_ended(&self) {
+        match self.running.store.as_ref().map(OwnStore::has_ended) {
+            // A sender that is gone has ended too.
+            Some(mut has_ended) => drop(has_ended.wait_for(|has_ended| *has_ended).await),
+            None => std::future::pending().await,
+        }
+    }
+
     /// Stops the node: its workers finish what they run or give it back, programs end, it leaves the cluster, and at last HTTP
     /// and the store stop. Dropping the future ends the rest like a crash.
     ///
     /// # Errors
     /// If it could not leave or the store did not end well. It has stopped all the same.
     pub async fn shutdown(self) -> Result<(), NodeError> {
+        self.stop(None).await
+    }
+
+    /// The same; what its workers and programs still run after `grace`, or after the time that the configuration gives them, is
+    /// given up. The grace of [`stop_requested`](Self::stop_requested) is for this.
+    ///
+    /// # Errors
+    /// As [`shutdown`](Self::shutdown).
+    pub async fn shutdown_within(self, grace: Duration) -> Result<(), NodeError> {
+        self.stop(Some(grace)).await
+    }
+
+    async fn stop(self, grace: Option<Duration>) -> Result<(), NodeError> {
         let Self {
             mut running,
             phase,
@@ -263,15 +296,27 @@ impl Node {
         phase.send_replace(Phase::Leaving);
         lives.drain(true);
         running.stop_work.cancel();
-        while running.work.join_next().await.is_some() {}
+        let own = running.store.as_ref().map(OwnStore::has_ended);
+        let is_store_gone = own.is_some_and(|has_ended| *has_ended.borrow());
+        // Nothing that ends now can be reported to a store that has ended.
+        let limit = match is_store_gone {
+            true => Some(WITHOUT_STORE),
+            false => grace,
+        };
+        running.end_work(limit).await;
         if let Some((_, muf)) = muf.into_inner() {
             // A store that is away has nothing to be told.
-            let _ = muf.close().await;
+            let _ = timeout(WITHOUT_STORE, muf.close()).await;
         }
         if let Some(releaser) = alone(running.releaser).await {
             releaser.stop().await;
         }
         let left = match alone(running.cluster).await {
+            // Nobody has to be told.
+            Some(cluster) if cluster.members().members.len() <= 1 => {
+                cluster.shutdown().await;
+                Ok(())
+            }
             Some(cluster) => cluster.leave().await,
             None => Ok(()),
         };
@@ -286,6 +331,25 @@ impl Node {
         };
         stopped.map_err(NodeError::StoreEnd)?;
         left.map_err(NodeError::Leave)
+    }
+}
+
+impl Running {
+    /// Waits for the end of all work. What has not ended within the limit is cut off: the others give its tasks back when this
+    /// node has left.
+    async fn end_work(&mut self, limit: Option<Duration>) {
+        let work = &mut self.work;
+        let ended = async { while work.join_next().await.is_some() {} };
+        let is_cut = match limit {
+            Some(limit) => timeout(limit, ended).await.is_err(),
+            None => {
+                ended.await;
+                false
+            }
+        };
+        if is_cut {
+            self.work.shutdown().await;
+        }
     }
 }
 

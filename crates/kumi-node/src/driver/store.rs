@@ -10,12 +10,15 @@ use crate::config::StoreHere;
 use crate::core::place::{self, Service, TakenPort};
 use crate::core::store_pin::StoreId;
 use crate::trust;
+use kumi_common::Chain;
 use kumi_server::{
     Config, ControlError, HostUser, Server, ServerConfig, ServerError, ServerHandle, StartError,
 };
 use kumi_store::config::{ConfigError, Origin};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+use tokio::sync::watch;
 
 /// The keyspace events that MUF needs: calls, expired leases, and changes of TTLs.
 const EVENTS: &str = "K$xg";
@@ -72,7 +75,10 @@ pub enum StoreError {
 
 /// A store that runs. Dropping it stops it, and waits for that.
 pub(crate) struct OwnStore {
-    server: Server,
+    handle: ServerHandle,
+    /// Waits for the server's end, and returns how it ended.
+    end: Option<JoinHandle<Result<(), ServerError>>>,
+    has_ended: watch::Receiver<bool>,
     id: StoreId,
     port: u16,
 }
@@ -92,13 +98,21 @@ impl OwnStore {
         let first = bind.first().copied();
         let start = move || -> Result<(Self, NodeCertificate), StoreError> {
             let server = Server::start(config).map_err(|error| start_error(error, first, port))?;
-            let id = server.handle().data_id().to_string();
+            let handle = server.handle().clone();
+            let id = handle.data_id().to_string();
             let named = trust::StoreId::new(&id).map_err(CertificateError::from)?;
             let certificate = certificate.with_store(named)?;
-            let identity = certificate.identity();
-            server.handle().replace_identity(identity)?;
+            handle.replace_identity(certificate.identity())?;
             let id = id.parse().map_err(|_| StoreError::Panicked)?;
-            Ok((Self { server, id, port }, certificate))
+            let (end, has_ended) = wait_for_end(server)?;
+            let store = Self {
+                handle,
+                end: Some(end),
+                has_ended,
+                id,
+                port,
+            };
+            Ok((store, certificate))
         };
         let started = tokio::task::spawn_blocking(start).await;
         started.unwrap_or(Err(StoreError::Panicked))
@@ -116,20 +130,57 @@ impl OwnStore {
 
     /// The way to the server.
     pub(crate) fn handle(&self) -> &ServerHandle {
-        self.server.handle()
+        &self.handle
     }
 
     /// Where it listens: in plain text on loopback, and with TLS.
     pub(crate) fn addresses(&self) -> (Vec<SocketAddr>, Vec<SocketAddr>) {
-        let addresses = self.server.handle().addresses();
+        let addresses = self.handle.addresses();
         (addresses.tcp.clone(), addresses.tls.clone())
     }
 
-    /// Stops it: it replies to what it has received, and saves what it has to.
-    pub(crate) async fn stop(self) -> Result<(), ServerError> {
-        let stopped = tokio::task::spawn_blocking(move || self.server.stop()).await;
-        stopped.unwrap_or_else(|error| Err(ServerError::Loop(std::io::Error::other(error))))
+    /// True when it has ended: a client sent SHUTDOWN, it failed, or it was stopped.
+    pub(crate) fn has_ended(&self) -> watch::Receiver<bool> {
+        self.has_ended.clone()
     }
+
+    /// Stops it: it replies to what it has received, and saves what it has to. Returns how it ended if it had ended before.
+    pub(crate) async fn stop(mut self) -> Result<(), ServerError> {
+        let stopped = tokio::task::spawn_blocking(move || self.end());
+        let failed = |error| Err(ServerError::Loop(std::io::Error::other(error)));
+        stopped.await.unwrap_or_else(failed)
+    }
+
+    fn end(&mut self) -> Result<(), ServerError> {
+        self.handle.shutdown().request();
+        let panicked = |_| Err(std::io::Error::other("the server's thread panicked").into());
+        let end = self.end.take();
+        end.map_or(Ok(()), |end| end.join().unwrap_or_else(panicked))
+    }
+}
+
+impl Drop for OwnStore {
+    fn drop(&mut self) {
+        if let Err(error) = self.end() {
+            tracing::error!(error = %Chain(&error), "the store ended badly");
+        }
+    }
+}
+
+/// A thread that returns how the server ended, and a flag that is set before that.
+type ServerEnd = (JoinHandle<Result<(), ServerError>>, watch::Receiver<bool>);
+
+/// Waits for the end of a server on a thread of its own: a client may stop it, and it may fail, at any time.
+fn wait_for_end(mut server: Server) -> Result<ServerEnd, StoreError> {
+    let (ended, has_ended) = watch::channel(false);
+    let thread = std::thread::Builder::new().name("kumi-store-end".into());
+    let waiting = thread.spawn(move || {
+        let end = server.wait();
+        ended.send_replace(true);
+        end
+    });
+    let end = waiting.map_err(|error| StoreError::Start(StartError::Thread(error)))?;
+    Ok((end, has_ended))
 }
 
 fn server_config(

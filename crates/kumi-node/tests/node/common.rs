@@ -24,10 +24,17 @@ pub(crate) fn free_port() -> u16 {
 
 /// A store that this node runs, on a port.
 pub(crate) fn store_at(port: u16) -> StoreSection {
+    store_with(port, &[])
+}
+
+/// The same with more directives.
+pub(crate) fn store_with(port: u16, directives: &[(&str, &str)]) -> StoreSection {
     let mut here = StoreHere::default();
-    here.directives.insert("port".into(), port.to_string());
-    here.directives
-        .insert("appendfsync".into(), "always".into());
+    let port = port.to_string();
+    let always = [("port", &*port), ("appendfsync", "always")];
+    for (name, value) in always.iter().chain(directives) {
+        here.directives.insert((*name).into(), (*value).into());
+    }
     StoreSection::Here(here)
 }
 

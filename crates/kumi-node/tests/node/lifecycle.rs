@@ -2,14 +2,15 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
 
-use kumi_node::config::StoreSection;
+use kumi_node::config::{NodeConfig, StoreSection};
 use kumi_node::core::status::AttentionKind;
 use kumi_node::driver::state_dir::StateDir;
 use kumi_node::http::Readiness;
 use kumi_node::{Node, NodeError};
 
-use crate::common::{builder, free_port, in_time, joining, key, seed, store_at};
+use crate::common::{builder, free_port, in_time, joining, key, seed, store_at, store_with};
 
 /// The first line of the reply to a GET.
 fn get(address: SocketAddr, path: &str) -> String {
@@ -19,6 +20,22 @@ fn get(address: SocketAddr, path: &str) -> String {
     let mut reply = String::new();
     stream.read_to_string(&mut reply).expect("a reply");
     reply.lines().next().unwrap_or_default().to_owned()
+}
+
+/// Sends a command until the store closes the connection. A store that has just started refuses SHUTDOWN for a moment.
+async fn send_until_closed(port: u16, command: &'static str) {
+    let sending = move || {
+        loop {
+            let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("a connection");
+            stream.write_all(command.as_bytes()).expect("sent");
+            let mut reply = [0; 256];
+            match stream.read(&mut reply) {
+                Ok(1..) => std::thread::sleep(Duration::from_millis(20)),
+                _ => return,
+            }
+        }
+    };
+    tokio::task::spawn_blocking(sending).await.expect("sent");
 }
 
 async fn upper(name: &str, directory: &std::path::Path, port: u16) -> Node {
@@ -139,6 +156,74 @@ async fn what_cannot_be_started_says_what_to_do() {
         assert!(error.contains("--key-file"), "{error}");
         let error = builder("B", directory.path()).start().await.err();
         assert!(matches!(error, Some(NodeError::Invalid(_))), "{error:?}");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_shuts_the_store_down_ends_the_node_in_order() {
+    in_time(async {
+        let directory = tempfile::tempdir().expect("a directory");
+        let port = free_port();
+        let node = upper("a", directory.path(), port).await;
+        let muf = node.muf().await.expect("a unit");
+        send_until_closed(port, "SHUTDOWN\r\n").await;
+        node.store_ended().await;
+        drop(muf);
+        node.shutdown().await.expect("the store ended well");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_fails_is_noticed_and_the_end_says_why() {
+    in_time(async {
+        let directory = tempfile::tempdir().expect("a directory");
+        let port = free_port();
+        let store = store_with(port, &[("enable-debug-command", "local")]);
+        let node = builder("a", directory.path()).store(store).start().await;
+        let node = node.expect("a node");
+        node.ready().await;
+        send_until_closed(port, "DEBUG PANIC IN-CHANGE\r\n").await;
+        node.store_ended().await;
+        let error = node.shutdown().await.expect_err("it failed");
+        assert!(matches!(error, NodeError::StoreEnd(_)), "{error:?}");
+    })
+    .await;
+}
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Endless;
+
+impl kumi_jobs::Task for Endless {
+    const TYPE: &'static str = "endless";
+    type Output = ();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_grace_ends_what_would_run_on() {
+    in_time(async {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut config = NodeConfig::default();
+        // Longer than a test may take.
+        config.node.stop_within = Some(Duration::from_secs(3_600));
+        let (begun, mut begins) = tokio::sync::mpsc::channel(1);
+        let node = builder("a", directory.path()).config(config);
+        let node = node.handle(move |_: Endless, _: kumi_jobs::Context<()>| {
+            let begun = begun.clone();
+            async move {
+                begun.send(()).await.ok();
+                std::future::pending::<Result<(), kumi_jobs::TaskError>>().await
+            }
+        });
+        let node = node.store(store_at(free_port())).start().await;
+        let node = node.expect("a node");
+        node.ready().await;
+        let jobs = node.jobs().await.expect("a queue");
+        jobs.enqueue(Endless).await.expect("enqueued");
+        begins.recv().await.expect("it runs");
+        let stopped = node.shutdown_within(Duration::from_millis(100)).await;
+        stopped.expect("stopped");
     })
     .await;
 }
