@@ -46,9 +46,10 @@ impl StoreClient {
             missing -= 1;
             match self.part().await? {
                 Part::Text(text) => texts.push(text),
-                Part::Parts(parts) => missing += parts,
+                // The store says how many there are, so that the sum may not fit.
+                Part::Parts(parts) => missing = parts.saturating_add(missing),
             }
-            if missing + texts.len() > MAX_PARTS {
+            if texts.len().saturating_add(missing) > MAX_PARTS {
                 return Err(unexpected("a reply of too many parts"));
             }
         }
@@ -93,4 +94,57 @@ enum Part {
 
 fn unexpected(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("the store sent {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::net::TcpListener;
+
+    /// The reply of a store that answers each command with OK, and this one with `reply`.
+    async fn call(reply: &'static [u8]) -> io::Result<Vec<String>> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let address = listener.local_addr()?;
+        let store = async {
+            let (stream, _) = listener.accept().await?;
+            let mut stream = BufReader::new(stream);
+            let mut line = String::new();
+            while stream.read_line(&mut line).await? > 0 {
+                let replied: &[u8] = match line.trim_end() {
+                    "WHICH" => reply,
+                    // The last word of what a client introduces itself with.
+                    word if word.starts_with("kumi-node") => b"+OK\r\n",
+                    _ => b"",
+                };
+                stream.write_all(replied).await?;
+                stream.flush().await?;
+                line.clear();
+            }
+            io::Result::Ok(())
+        };
+        let client = async {
+            let client = StoreClient::connect(&format!("redis://{address}")).await;
+            let mut client = client.map_err(io::Error::other)?;
+            client.call(&["WHICH"]).await
+        };
+        tokio::select! {
+            texts = client => texts,
+            ended = store => Err(ended.err().unwrap_or_else(|| io::ErrorKind::UnexpectedEof.into())),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_reply_says_how_many_parts_it_has_and_may_lie() {
+        let texts = call(b"*2\r\n+a\r\n*1\r\n:7\r\n").await;
+        assert_eq!(texts.expect("a reply"), ["a", "7"]);
+        for reply in [
+            &b"*65\r\n"[..],
+            b"*18446744073709551615\r\n",
+            b"*2\r\n+a\r\n*18446744073709551615\r\n",
+            b"*2\r\n*18446744073709551615\r\n",
+        ] {
+            let error = call(reply).await.expect_err("too many").to_string();
+            assert!(error.contains("too many parts"), "{error}");
+        }
+    }
 }
