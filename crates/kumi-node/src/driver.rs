@@ -9,6 +9,7 @@
 //! queues, releaser                 tasks of departed nodes are given back
 //! work, serve, run_program, cron   what it runs; programs starts processes
 //! status, channel                  what it tells, and what it is told to do
+//! tasks                            which of its parts have panicked
 //! ```
 
 pub(crate) mod certificate;
@@ -30,6 +31,7 @@ pub(crate) mod store;
 pub(crate) mod store_client;
 pub(crate) mod store_link;
 pub(crate) mod store_probe;
+pub(crate) mod tasks;
 pub(crate) mod work;
 
 pub use certificate::CertificateError;

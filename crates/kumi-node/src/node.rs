@@ -1,7 +1,7 @@
 //! [`Node`]: one node, with all that its configuration says, started and stopped as a whole.
 //!
 //! ```text
-//! start    state directory and keys, store, join, workers, HTTP        builder.rs, ground.rs, start.rs, work.rs
+//! start    state directory and keys, HTTP, store, join, workers        builder.rs, ground.rs, start.rs, work.rs
 //! stop     workers drain, the node leaves, HTTP, store                 here
 //! ```
 //! No end of membership stops the store. Nothing here handles signals, prints, ends the process or changes its directory.
@@ -22,10 +22,11 @@ use crate::driver::lives::Lives;
 use crate::driver::queues::StoreQueues;
 use crate::driver::releaser::RunningReleaser;
 use crate::driver::route::StoreRoute;
-use crate::driver::state_dir::StateDir;
+use crate::driver::state_dir::{StateDir, StateLock};
 use crate::driver::status::{Collector, NodeSource, Phase};
 use crate::driver::store::OwnStore;
 use crate::driver::store_link::StoreLink;
+use crate::driver::tasks::Failures;
 use crate::driver::work::DEFAULT_QUEUE;
 use crate::http::{HttpServer, Readiness, Source};
 use kumi_cluster::{ClusterNode, MembershipSnapshot};
@@ -92,9 +93,12 @@ pub struct Node {
     lives: Lives,
     phase: watch::Sender<Phase>,
     stop: watch::Receiver<Option<Duration>>,
+    failures: Failures,
     /// The unit of the node, and the route that it is connected by.
     muf: Mutex<Option<(Arc<StoreRoute>, Muf)>>,
     running: Running,
+    /// Dropped last: the store is in the directory.
+    _lock: StateLock,
 }
 
 /// The parts of a node that have to be stopped.
@@ -262,6 +266,12 @@ impl Node {
             Some(mut has_ended) => drop(has_ended.wait_for(|has_ended| *has_ended).await),
             None => std::future::pending().await,
         }
+    }
+
+    /// Waits until a part of the node has ended by a panic, and names it. The rest goes on without that part, and status says
+    /// so; a program that is started again when it ends calls [`shutdown`](Self::shutdown) and ends.
+    pub async fn part_failed(&self) -> String {
+        self.failures.first().await
     }
 
     /// Stops the node: its workers finish what they run or give it back, programs end, it leaves the cluster, and at last HTTP

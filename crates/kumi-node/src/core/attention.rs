@@ -8,14 +8,17 @@ mod tests;
 
 use crate::core::status::figures::{age, bytes, percent, plural};
 use crate::core::status::{
-    Attention, AttentionKind, MemberStatus, NodeSelf, NodeStatus, ProgramStatus, QueueStatus,
-    Severity, StoreProblem, StoreStatus, order,
+    Attention, AttentionKind, KeptOut, MemberStatus, NodeSelf, NodeStatus, ProgramStatus,
+    QueueStatus, Severity, StoreProblem, StoreStatus, order,
 };
 use kumi_common::Shown;
 use std::fmt::Display;
 
 /// Characters of a name or text of others that are shown.
 const SHOWN_CHARS: usize = 80;
+
+/// Characters of an error that are shown.
+const ERROR_CHARS: usize = 200;
 
 /// Clock offset above which status reports a node; leases and schedules are measured in seconds.
 const CLOCK_OFF_MS: u64 = 5_000;
@@ -136,6 +139,21 @@ fn node(node: &NodeSelf, attention: &mut Vec<Attention>) {
             );
         }
     }
+    joining(node, attention);
+    for part in &node.failed_parts {
+        let words = format!(
+            "node {name}: its part {} ended by a mistake in kumi: restart the node, and report what its log says",
+            shown(part)
+        );
+        let subject = format!("{}/{part}", node.name);
+        say(
+            attention,
+            Severity::Red,
+            AttentionKind::PartFailed,
+            subject,
+            words,
+        );
+    }
     if node.seeds > 0
         && node.seeds_reached.saturating_mul(2) <= node.seeds
         && node.seeds_reached < node.seeds
@@ -144,15 +162,17 @@ fn node(node: &NodeSelf, attention: &mut Vec<Attention>) {
             0 => (
                 Severity::Red,
                 format!(
-                    "node {name}: none of its {} answers: check that one is running, its address and UDP port 7400",
-                    plural(u64::from(node.seeds), "seed")
+                    "node {name}: none of its {} answers{}: check that one is running, its address and UDP port 7400",
+                    plural(u64::from(node.seeds), "seed"),
+                    seed_error(node)
                 ),
             ),
             reached => (
                 Severity::Yellow,
                 format!(
-                    "node {name}: only {reached} of its {} answers",
-                    plural(u64::from(node.seeds), "seed")
+                    "node {name}: only {reached} of its {} answers{}",
+                    plural(u64::from(node.seeds), "seed"),
+                    seed_error(node)
                 ),
             ),
         };
@@ -180,6 +200,47 @@ fn node(node: &NodeSelf, attention: &mut Vec<Attention>) {
             );
         }
     }
+}
+
+/// Why a node is not a member.
+fn joining(node: &NodeSelf, attention: &mut Vec<Attention>) {
+    let name = shown(&node.name);
+    let (kind, words) = match &node.kept_out {
+        None => return,
+        Some(KeptOut::NameTaken { address }) => (
+            AttentionKind::NameTaken,
+            format!(
+                "node {name} is not let in: a live node at {} has this name: choose another one with --name NAME, or stop that node",
+                shown(address)
+            ),
+        ),
+        Some(KeptOut::Quarantined { reason }) => (
+            AttentionKind::NodeQuarantined,
+            format!(
+                "node {name} is quarantined {}: it takes no work until that ends or is lifted (kumi cluster quarantine --lift)",
+                shown(reason)
+            ),
+        ),
+        Some(KeptOut::Ended) => (
+            AttentionKind::MembershipEnded,
+            format!(
+                "membership of node {name} has ended: a later start of it took its place, or its log says what failed; restart it"
+            ),
+        ),
+    };
+    say(attention, Severity::Red, kind, &node.name, words);
+}
+
+/// The error of a seed in brackets, if one is known.
+fn seed_error(node: &NodeSelf) -> String {
+    let error = node.seed_error.as_deref();
+    error.map_or_else(String::new, |error| {
+        let error = Shown {
+            bytes: error.as_bytes(),
+            limit_chars: ERROR_CHARS,
+        };
+        format!(" ({error})")
+    })
 }
 
 fn store(store: &StoreStatus, now: u64, attention: &mut Vec<Attention>) {

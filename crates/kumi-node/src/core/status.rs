@@ -121,6 +121,14 @@ pub enum AttentionKind {
     StoreMemory,
     /// The disk of a node's state directory is nearly full.
     DiskFull,
+    /// A part of a node has ended by a mistake in the program.
+    PartFailed,
+    /// The membership of a node has ended.
+    MembershipEnded,
+    /// A node is not let in: a live node has its name.
+    NameTaken,
+    /// A node is kept out by an operator.
+    NodeQuarantined,
     /// Too few seeds reply.
     SeedsUnreachable,
     /// A member died.
@@ -168,7 +176,7 @@ pub struct NodeSelf {
     pub version: String,
     /// Its roles.
     pub roles: Vec<String>,
-    /// What it does now: `joining`, `up`, `draining`, `leaving`.
+    /// What it does now: `joining`, `up`, `draining`, `leaving`, or `ended` after the end of its membership.
     pub state: String,
     /// Whether `/readyz` says so.
     pub ready: bool,
@@ -186,10 +194,36 @@ pub struct NodeSelf {
     pub seeds: u32,
     /// Seeds that replied to the last attempt.
     pub seeds_reached: u32,
+    /// The address of a seed that cannot be connected to, and the error; none for a member.
+    pub seed_error: Option<String>,
+    /// Why it is not a member, as its seeds replied; none for a member, and while no seed has replied.
+    pub kept_out: Option<KeptOut>,
+    /// Its parts that have ended by a mistake in the program.
+    pub failed_parts: Vec<String>,
     /// Since when its key file has had two keys, in milliseconds since 1970.
     pub two_keys_since_unix_ms: Option<u64>,
     /// Departed lives whose tasks this node still has to give back.
     pub departed_lives: u32,
+}
+
+/// Why a node is not a member.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum KeptOut {
+    /// A live node has its name.
+    NameTaken {
+        /// Where that node is.
+        address: String,
+    },
+    /// An operator keeps its address out of the cluster for a while.
+    Quarantined {
+        /// Who does, and why.
+        reason: String,
+    },
+    /// Its membership has ended, because a later start of the same node took its place or because of a mistake in the
+    /// program. It does not join again.
+    Ended,
 }
 
 /// A member.

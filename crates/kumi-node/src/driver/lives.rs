@@ -14,6 +14,8 @@ pub(crate) struct Standing {
     pub(crate) life: Option<NameAndLife>,
     /// Whether it is a member now.
     pub(crate) is_member: bool,
+    /// Whether its membership has ended: it does not become a member again.
+    pub(crate) has_ended: bool,
     /// Whether the operator, or its end, wants it to take no more work.
     pub(crate) is_draining: bool,
 }
@@ -59,6 +61,10 @@ impl Lives {
                         standing.life = Some(up.clone());
                         standing.is_member = true;
                     }
+                    OwnLife::Ended => {
+                        standing.is_member = false;
+                        standing.has_ended = true;
+                    }
                     _ => standing.is_member = false,
                 }
                 if before.is_member && !standing.is_member {
@@ -69,5 +75,32 @@ impl Lives {
             now = life.changed().await;
         }
         std::future::pending::<()>().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kumi_cluster::{
+        Authority, ClusterNode, MembershipRuntimeConfig, MemoryNetwork, NodeOptions, Transport,
+    };
+
+    #[tokio::test]
+    async fn the_end_of_membership_is_not_the_same_as_not_having_joined() {
+        let network = MemoryNetwork::new();
+        let options = NodeOptions::new(MembershipRuntimeConfig::local())
+            .advertise(Authority::new("10.0.0.1:7400").expect("an authority"));
+        let node = ClusterNode::start(options, Transport::memory(&network)).await;
+        let node = node.expect("a node");
+        let lives = Lives::new();
+        let mut standing = lives.standing();
+        assert!(!standing.borrow().has_ended);
+        let following = tokio::spawn(lives.clone().follow(node.own_life()));
+        let joined = standing.wait_for(|standing| standing.is_member).await;
+        assert!(!joined.expect("followed").has_ended);
+        node.shutdown().await;
+        let ended = standing.wait_for(|standing| standing.has_ended).await;
+        assert!(!ended.expect("followed").is_member);
+        following.abort();
     }
 }

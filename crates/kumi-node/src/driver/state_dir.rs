@@ -5,13 +5,15 @@
 //! tls/ca.pem    the authorities that it believes, for programs that connect to the store
 //! cluster.key   the cluster's key, unless another file was named
 //! node.json     name, process and ports of the node that runs or ran here
+//! node.lock     locked while a node runs here
 //! store-pin     which store the cluster uses
 //! ```
 //! Files are replaced as a whole: a crash leaves the old one or the new one.
 
 use crate::core::store_pin::{Pin, PinTextError};
+use kumi_common::Chain;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -39,6 +41,17 @@ pub enum StateError {
         /// What the system said.
         #[source]
         source: io::Error,
+    },
+    /// Another node runs in the directory.
+    #[error(
+        "{} belongs to {node}, which is running: stop that node, or give this one another directory with --state-dir DIRECTORY (a node without a store and a directory has one by its --name NAME)",
+        .path.display()
+    )]
+    InUse {
+        /// The directory.
+        path: PathBuf,
+        /// The other node, as far as its record says.
+        node: String,
     },
     /// The file with the pinned store is damaged or of a later version.
     #[error("{} does not say which store the cluster uses: mend it, or remove it and decide with kumi store use ID", .path.display())]
@@ -131,6 +144,39 @@ impl StateDir {
         &self.0
     }
 
+    /// Takes the directory for a node, until the lock is dropped or the process ends.
+    ///
+    /// # Errors
+    /// [`StateError::InUse`] if another node has it, or the file of the lock cannot be made.
+    pub(crate) fn lock(&self) -> Result<StateLock, StateError> {
+        let path = self.0.join("node.lock");
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false).mode(0o600);
+        let file = options.open(&path);
+        let file = file.map_err(|source| file_error(&path, source))?;
+        match file.try_lock() {
+            Ok(()) => Ok(StateLock { _file: file }),
+            Err(TryLockError::WouldBlock) => Err(StateError::InUse {
+                path: self.0.clone(),
+                node: self.running_node(),
+            }),
+            Err(TryLockError::Error(error)) => {
+                // Not every file system has locks.
+                tracing::warn!(path = %path.display(), error = %Chain(&error), "the state directory is not locked");
+                Ok(StateLock { _file: file })
+            }
+        }
+    }
+
+    /// The node that has the lock, for people.
+    fn running_node(&self) -> String {
+        match self.record() {
+            Ok(Some(record)) => format!("node {} (process {})", record.name, record.pid),
+            // It has not come that far.
+            _ => "another node".into(),
+        }
+    }
+
     /// The directory of the store's data, which is made.
     pub(crate) fn store(&self) -> Result<PathBuf, StateError> {
         let path = self.0.join("store");
@@ -195,6 +241,13 @@ impl StateDir {
     }
 }
 
+/// A state directory that no other node can use. Closing the file releases it.
+#[derive(Debug)]
+#[must_use = "the directory is released when this is dropped"]
+pub(crate) struct StateLock {
+    _file: File,
+}
+
 fn make(path: &Path) -> Result<(), StateError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
     made.map_err(|source| file_error(path, source))
@@ -203,7 +256,7 @@ fn make(path: &Path) -> Result<(), StateError> {
 /// The text of a file; none if there is no such file.
 fn read(path: &Path) -> Result<Option<String>, StateError> {
     let unreadable = |source| file_error(path, source);
-    let file = match fs::File::open(path) {
+    let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(unreadable(error)),
@@ -264,6 +317,23 @@ mod tests {
             (mode("."), mode("node.json"), mode("store-pin")),
             (0o700, 0o600, 0o600)
         );
+    }
+
+    #[test]
+    fn a_directory_is_of_one_node_at_a_time() {
+        let root = tempfile::tempdir().expect("a directory");
+        let state = StateDir::at(root.path()).expect("made");
+        let lock = state.lock().expect("free");
+        let error = state.lock().expect_err("taken").to_string();
+        assert!(error.contains("belongs to another node"), "{error}");
+        let record = NodeRecord::new("b");
+        state.write_record(&record).expect("written");
+        let error = state.lock().expect_err("taken").to_string();
+        let node = format!("node b (process {})", record.pid);
+        assert!(error.contains(&node), "{error}");
+        assert!(error.contains("--state-dir"), "{error}");
+        drop(lock);
+        drop(state.lock().expect("free again"));
     }
 
     #[test]

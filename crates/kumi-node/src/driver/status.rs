@@ -16,13 +16,14 @@ use super::releaser::RunningReleaser;
 use super::serve::UnitCounters;
 use super::store_client::StoreClient;
 use super::store_link::{StoreLink, unix_ms};
+use super::tasks::Failures;
 use super::work::WorkCounters;
 use crate::core::attention::with_attention;
 use crate::core::status::{
-    LeftOut, MemberStatus, NodeSelf, NodeStatus, ProgramStatus, STATUS_FORMAT, UnitStatus,
+    KeptOut, LeftOut, MemberStatus, NodeSelf, NodeStatus, ProgramStatus, STATUS_FORMAT, UnitStatus,
     WorkerStatus,
 };
-use kumi_cluster::{ClusterNode, Member, NodeStatus as MemberState};
+use kumi_cluster::{ClusterNode, Member, MembershipError, NodeStatus as MemberState};
 use kumi_muf::Served;
 use queue_part::{Deaths, QueueReply};
 use rates::Rates;
@@ -63,7 +64,8 @@ pub(crate) struct Parts {
     pub(crate) has_store: bool,
     pub(crate) started_unix_ms: u64,
     pub(crate) state_dir: PathBuf,
-    pub(crate) seeds: u32,
+    /// The seeds, as they were written.
+    pub(crate) seeds: Vec<String>,
     pub(crate) two_keys_since_unix_ms: Option<u64>,
     pub(crate) link: StoreLink,
     pub(crate) queues: StoreQueues,
@@ -75,6 +77,7 @@ pub(crate) struct Parts {
     pub(crate) units: Vec<(String, Arc<UnitCounters>)>,
     pub(crate) programs: Vec<(String, watch::Receiver<ProgramState>)>,
     pub(crate) releaser: Weak<RunningReleaser>,
+    pub(crate) failures: Failures,
 }
 
 /// What one collection found.
@@ -202,16 +205,21 @@ impl Collector {
         };
         let state = match *parts.phase.borrow() {
             Phase::Leaving => "leaving",
+            Phase::Running if standing.has_ended => "ended",
             Phase::Running if standing.is_draining => "draining",
             Phase::Running if standing.is_member => "up",
             Phase::Running => "joining",
         };
-        let unreachable = node.map_or(0, |node| node.unreachable().len() as u32);
+        let kept_out = node.and_then(|node| kept_out(node, &standing));
+        let mut unreachable = Vec::new();
         // Seeds matter to a node that is not in: one that is in knows more than its seeds.
-        let reached = match standing.is_member {
-            true => parts.seeds,
-            false => parts.seeds.saturating_sub(unreachable.max(1)),
-        };
+        if !standing.is_member && kept_out.is_none() {
+            unreachable = node.map_or_else(Vec::new, ClusterNode::unreachable);
+            unreachable.retain(|(peer, _)| parts.seeds.iter().any(|seed| seed == peer.as_str()));
+        }
+        let seeds = parts.seeds.len() as u32;
+        let seed_error = unreachable.first();
+        let seed_error = seed_error.map(|(seed, error)| format!("{seed}: {error}"));
         let releaser = parts.releaser.upgrade().map(|releaser| releaser.stats());
         NodeSelf {
             name: parts.name.clone(),
@@ -228,8 +236,11 @@ impl Collector {
             clock_ahead_ms: parts.link.reach().clock_ahead_ms,
             disk_free_bytes: disk.as_ref().and_then(|disk| bytes(disk.f_bavail)),
             disk_bytes: disk.as_ref().and_then(|disk| bytes(disk.f_blocks)),
-            seeds: parts.seeds,
-            seeds_reached: reached,
+            seeds,
+            seeds_reached: seeds.saturating_sub(unreachable.len() as u32),
+            seed_error,
+            kept_out: kept_out.filter(|_| state != "leaving"),
+            failed_parts: parts.failures.parts(),
             two_keys_since_unix_ms: parts.two_keys_since_unix_ms,
             departed_lives: releaser.map_or(0, |stats| stats.pending_lives as u32),
         }
@@ -334,6 +345,29 @@ impl Collector {
     fn memory(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Why the node is not a member, as far as that is known.
+fn kept_out(node: &ClusterNode, standing: &Standing) -> Option<KeptOut> {
+    if standing.has_ended {
+        return Some(KeptOut::Ended);
+    }
+    if standing.is_member {
+        return None;
+    }
+    let own = node.authority();
+    let (refusal, quarantines) = node
+        .shared()
+        .with(|runtime| (runtime.refusal(), runtime.quarantine_snapshot()));
+    if let Some(MembershipError::NameTaken { holder, .. }) = refusal {
+        let address = holder.authority.as_str().to_owned();
+        return Some(KeptOut::NameTaken { address });
+    }
+    // One of a single life ends with that life.
+    let mut quarantines = quarantines.into_iter();
+    let entry = quarantines.find(|entry| entry.authority == *own && entry.uid.is_none())?;
+    let reason = entry.reason.to_string();
+    Some(KeptOut::Quarantined { reason })
 }
 
 fn member_status(member: &Member, times: &MemberTimes) -> MemberStatus {

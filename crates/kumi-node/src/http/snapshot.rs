@@ -28,6 +28,8 @@ pub enum Readiness {
     Ready,
     /// The store reads its data.
     Loading,
+    /// The node is not a member of its cluster: it has not been let in yet, or not any more.
+    NotJoined,
     /// No store is known, or it does not answer.
     NoStore,
     /// The node drains and leaves the cluster.
@@ -40,6 +42,7 @@ impl Readiness {
         match self {
             Readiness::Ready => ("ready", "the node can be used"),
             Readiness::Loading => ("loading", "the store reads its data"),
+            Readiness::NotJoined => ("not joined", "the node is not a member of its cluster"),
             Readiness::NoStore => ("no store", "no store is known, or it does not answer"),
             Readiness::Leaving => ("leaving", "the node ends its work and leaves the cluster"),
         }

@@ -1,18 +1,23 @@
-//! What a node has before it joins: its place, its keys, its store, and the listeners of HTTP. A fault in any of them ends the
-//! start before another node has heard of this one.
+//! What a node has before it joins: its place, its keys, its HTTP server, and its store. A fault in any of them ends the start
+//! before another node has heard of this one. HTTP is served before the store reads its data, which may take long.
 
 use super::builder::Builder;
 use super::error::NodeError;
 use super::listen;
-use crate::config::{NodeConfig, StoreSection};
+use crate::config::{NodeConfig, StoreSection, StoreUrl};
 use crate::core::place::{self, Place, Service};
 use crate::driver::certificate::NodeCertificate;
 use crate::driver::keys::Keys;
 use crate::driver::membership;
-use crate::driver::state_dir::StateDir;
+use crate::driver::state_dir::{StateDir, StateLock};
+use crate::driver::status::NodeSource;
 use crate::driver::store::OwnStore;
-use crate::http::HttpListener;
+use crate::driver::tasks::Failures;
+use crate::http::HttpServer;
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use tokio_util::sync::CancellationToken;
 
 /// What a node has before it joins.
 pub(super) struct Ground {
@@ -25,9 +30,18 @@ pub(super) struct Ground {
     pub(super) keys: Keys,
     pub(super) certificate: NodeCertificate,
     pub(super) store: Option<OwnStore>,
+    /// The URL of a store outside of the cluster.
+    pub(super) outside: Option<String>,
+    /// What HTTP shows. It has no facts yet.
+    pub(super) source: Arc<NodeSource>,
     /// None without HTTP.
-    pub(super) listeners: Option<Vec<HttpListener>>,
+    pub(super) http: Option<HttpServer>,
     pub(super) notes: Vec<String>,
+    pub(super) failures: Failures,
+    /// Cancelled when the wait to be let in is over.
+    pub(super) begin: CancellationToken,
+    /// The last to be dropped: the store is in the directory.
+    pub(super) lock: StateLock,
 }
 
 impl Ground {
@@ -36,6 +50,9 @@ impl Ground {
         let place = membership::choose_place(&config).await?;
         let mut notes = place.notes.clone();
         let state = state_dir(&config)?;
+        let lock = state.lock()?;
+        let token = config.http.token_file.as_deref().map(read).transpose()?;
+        let outside = outside(&config)?;
         let keys = Keys::read(&config, builder.key.as_ref(), &state)?;
         let bound = membership::bound(&config, &place);
         let certificate = NodeCertificate::new(&keys, place.name.as_str(), hosts(&bound, &place))?;
@@ -51,6 +68,19 @@ impl Ground {
                 Some(listen::bind(addresses, port, &certificate, &mut notes)?)
             }
         };
+        let source = Arc::new(NodeSource {
+            name: place.name.to_string(),
+            has_store: matches!(config.store, StoreSection::Here(_)),
+            keys: keys.clone(),
+            token: token.map(Into::into),
+            runtime: tokio::runtime::Handle::current(),
+            collector: OnceLock::new(),
+        });
+        let serve = |listeners| {
+            let options = listen::options(&config, &place);
+            HttpServer::start(listeners, options, source.clone())
+        };
+        let http = listeners.map(serve).transpose()?;
         let (store, certificate) = match &config.store {
             StoreSection::Here(here) => {
                 let starting = OwnStore::start(here, &bound, &keys, &state, certificate);
@@ -67,8 +97,25 @@ impl Ground {
             keys,
             certificate,
             store,
-            listeners,
+            outside,
+            source,
+            http,
             notes,
+            failures: Failures::default(),
+            begin: CancellationToken::new(),
+            lock,
+        })
+    }
+
+    /// A part that begins when the wait to be let in is over.
+    pub(super) fn later<W>(&self, part: &str, work: W) -> impl Future<Output = ()> + Send + use<W>
+    where
+        W: Future<Output = ()> + Send,
+    {
+        let begin = self.begin.clone();
+        self.failures.watch(part, async move {
+            begin.cancelled().await;
+            work.await;
         })
     }
 
@@ -83,16 +130,15 @@ impl Ground {
         let all = [
             ("store", self.store.is_some()),
             ("worker", works),
-            ("http", self.listeners.is_some()),
+            ("http", self.http.is_some()),
         ];
         let has = all.into_iter().filter(|(_, has)| *has);
         has.map(|(role, _)| role).collect()
     }
 
     /// Where HTTP listens.
-    pub(super) fn http_addresses(&self) -> Vec<SocketAddr> {
-        let listeners = self.listeners.iter().flatten();
-        listeners.map(HttpListener::address).collect()
+    pub(super) fn http_addresses(&self) -> &[SocketAddr] {
+        self.http.as_ref().map_or(&[], HttpServer::addresses)
     }
 
     /// Where this node reaches its own store: in plain text on loopback if the store listens there.
@@ -124,6 +170,23 @@ fn state_dir(config: &NodeConfig) -> Result<StateDir, NodeError> {
     };
     let instance = place::instance(port, config.node.name.as_ref());
     Ok(StateDir::of_instance(&instance)?)
+}
+
+fn outside(config: &NodeConfig) -> Result<Option<String>, NodeError> {
+    match &config.store {
+        StoreSection::Outside(StoreUrl::Plain(url)) => Ok(Some(url.clone())),
+        StoreSection::Outside(StoreUrl::File(path)) => Ok(Some(read(path)?)),
+        _ => Ok(None),
+    }
+}
+
+/// The text of a small file, without the end of its line.
+fn read(path: &Path) -> Result<String, NodeError> {
+    let text = std::fs::read_to_string(path).map_err(|source| NodeError::File {
+        path: path.to_owned(),
+        source,
+    })?;
+    Ok(text.trim_end().to_owned())
 }
 
 /// The names and addresses by which others reach the node, for its certificate.

@@ -1,29 +1,31 @@
 //! The start of a node, part by part. What was started is dropped, and so ended, if a later part fails.
+//!
+//! HTTP serves and the channel `kumi.node` is offered before the node waits to be let in, so that a person can ask it why it is
+//! not in. The way to the store opens after that wait, and all that the node runs waits for the store: a node that is refused
+//! has run nothing.
 
 use super::builder::Builder;
 use super::error::NodeError;
 use super::ground::Ground;
 use super::work::Work;
-use super::{Node, Running, listen};
-use crate::config::{NodeConfig, StoreSection, StoreUrl};
+use super::{Node, Running};
 use crate::core::releaser::ReleaserRules;
 use crate::core::store_pin::{Pin, StorePin};
 use crate::driver::channel::{Changes, NodeService};
 use crate::driver::cron;
 use crate::driver::lives::Lives;
 use crate::driver::member_times::MemberTimes;
-use crate::driver::membership::{self, Announced, PIN_SERVICE};
+use crate::driver::membership::{self, Announced, PIN_SERVICE, STORE_ID_SERVICE, STORE_SERVICE};
 use crate::driver::queues::StoreQueues;
 use crate::driver::releaser::{RELEASER_ROLE, RunningReleaser};
 use crate::driver::state_dir::NodeRecord;
-use crate::driver::status::{Collector, NodeSource, Parts, Phase};
+use crate::driver::status::{Collector, Parts, Phase};
+use crate::driver::store::OwnStore;
 use crate::driver::store_link::{Chooser, StoreLink, unix_ms};
-use crate::http::{HttpServer, Source};
-use kumi_cluster::{ClusterNode, NodeChannels};
+use kumi_cluster::{ClusterNode, MemberMetadata, NodeChannels};
 use kumi_common::Chain;
 use kumi_unison::ChannelRegistry;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -50,17 +52,17 @@ impl Builder {
 async fn start(builder: Builder) -> Result<Node, NodeError> {
     let started_unix_ms = unix_ms();
     let mut ground = Ground::prepare(&builder).await?;
-    let token = token(&ground.config)?;
     let joined = join(&mut ground, &builder).await?;
     let cluster = joined.cluster;
     let me = cluster.name_and_life();
     let mut background = JoinSet::new();
-    let link = link(&ground, &cluster, joined.pin, &mut background)?;
+    let link = link(&ground, &cluster, joined.pin, &mut background);
     let queues = StoreQueues::new(link.clone(), &ground.keys.clusters);
     let (lives, times) = follow(&ground, &cluster, &mut background);
     let schedules = ground.config.cron.clone();
     let name = me.name().to_owned();
-    background.spawn(cron::declare(schedules, name, link.clone(), queues.clone()));
+    let declaring = cron::declare(schedules, name, link.clone(), queues.clone());
+    background.spawn(ground.failures.watch("schedules", declaring));
     let ids = ground.keys.clusters.iter().map(|id| id.to_string().into());
     let rules = ReleaserRules::new(ids);
     let releaser = RunningReleaser::start(rules, &cluster, Arc::new(queues.clone()));
@@ -84,7 +86,7 @@ async fn start(builder: Builder) -> Result<Node, NodeError> {
         has_store: ground.store.is_some(),
         started_unix_ms,
         state_dir: ground.state.path().to_owned(),
-        seeds: ground.config.node.join.len() as u32,
+        seeds: seeds(&ground),
         two_keys_since_unix_ms: ground.keys.has_two.then_some(started_unix_ms),
         link: link.clone(),
         queues: queues.clone(),
@@ -96,9 +98,11 @@ async fn start(builder: Builder) -> Result<Node, NodeError> {
         units: work.units(&ground.config, &builder),
         programs: work.programs(&ground.config, &builder),
         releaser: Arc::downgrade(&releaser),
+        failures: ground.failures.clone(),
     }));
     let changes = Changes::new();
-    background.spawn(changes.clone().look(collector.clone(), link.clone()));
+    let looking = changes.clone().look(collector.clone(), link.clone());
+    background.spawn(ground.failures.watch("changes", looking));
     let (stop_sender, stop) = watch::channel(None);
     let service = NodeService {
         collector: collector.clone(),
@@ -110,14 +114,9 @@ async fn start(builder: Builder) -> Result<Node, NodeError> {
         operators: Arc::default(),
     };
     service.register(joined.channels.registry());
-    let source = Arc::new(NodeSource {
-        collector: collector.clone(),
-        keys: ground.keys.clone(),
-        token,
-        runtime: tokio::runtime::Handle::current(),
-    });
-    let http = serve_http(&mut ground, source.clone())?;
-    Ok(Node {
+    // It is empty: the ground is this start's.
+    let _ = ground.source.collector.set(collector.clone());
+    let node = Node {
         name: me,
         notes: ground.notes,
         state: ground.state,
@@ -125,10 +124,11 @@ async fn start(builder: Builder) -> Result<Node, NodeError> {
         link,
         queues,
         collector,
-        source,
+        source: ground.source,
         lives,
         phase,
         stop,
+        failures: ground.failures,
         muf: tokio::sync::Mutex::default(),
         running: Running {
             _stop_on_drop: stop_work.clone().drop_guard(),
@@ -136,11 +136,40 @@ async fn start(builder: Builder) -> Result<Node, NodeError> {
             work: work.tasks,
             releaser,
             cluster,
-            http,
+            http: ground.http,
             background,
             store: ground.store,
         },
-    })
+        _lock: ground.lock,
+    };
+    let node = let_in(node).await?;
+    ground.begin.cancel();
+    Ok(node)
+}
+
+/// Waits until the node is in, or for some seconds. One that is refused is ended.
+async fn let_in(mut node: Node) -> Result<Node, NodeError> {
+    match membership::until_up(&node.running.cluster).await {
+        Ok(true) => {}
+        Ok(false) => {
+            let words = "no seed has let this node in yet; it goes on asking";
+            node.notes.push(words.into());
+            let troubles = membership::troubles(&node.running.cluster);
+            node.notes.extend(troubles);
+        }
+        Err(error) => {
+            // It says why it was refused; what else its end reports is of no use.
+            let _ = node.shutdown_within(Duration::ZERO).await;
+            return Err(error.into());
+        }
+    }
+    Ok(node)
+}
+
+/// The seeds as membership names them.
+fn seeds(ground: &Ground) -> Vec<String> {
+    let seeds = ground.config.node.join.iter();
+    seeds.map(|seed| seed.as_str().to_owned()).collect()
 }
 
 /// A node that has begun to join.
@@ -180,18 +209,6 @@ async fn join(ground: &mut Ground, builder: &Builder) -> Result<Joined, NodeErro
     ground.notes.extend(joining.note);
     // Also before the node is in: commands on this machine ask it why it is not.
     record(ground, &cluster);
-    match membership::until_up(&cluster).await {
-        Ok(true) => {}
-        Ok(false) => {
-            let words = "no seed has let this node in yet; it goes on asking";
-            ground.notes.push(words.into());
-            ground.notes.extend(membership::troubles(&cluster));
-        }
-        Err(error) => {
-            cluster.shutdown().await;
-            return Err(error.into());
-        }
-    }
     Ok(Joined {
         cluster: Arc::new(cluster),
         channels,
@@ -204,7 +221,7 @@ fn record(ground: &Ground, cluster: &ClusterNode) {
     let text = |addresses: &[SocketAddr]| addresses.iter().map(ToString::to_string).collect();
     let mut record = NodeRecord::new(cluster.name().as_str());
     record.membership = cluster.local_addr().map(|address| address.to_string());
-    record.http = text(&ground.http_addresses());
+    record.http = text(ground.http_addresses());
     if let Some(store) = &ground.store {
         let (plain, tls) = store.addresses();
         record.store = text(&[plain, tls].concat());
@@ -220,15 +237,11 @@ fn link(
     cluster: &Arc<ClusterNode>,
     pin: Option<Pin>,
     background: &mut JoinSet<()>,
-) -> Result<StoreLink, NodeError> {
-    if let StoreSection::Outside(url) = &ground.config.store {
-        let url = match url {
-            StoreUrl::Plain(url) => url.clone(),
-            StoreUrl::File(path) => read(path)?,
-        };
-        let (link, probing) = StoreLink::outside(&url);
-        background.spawn(probing);
-        return Ok(link);
+) -> StoreLink {
+    if let Some(url) = &ground.outside {
+        let (link, probing) = StoreLink::outside(url);
+        background.spawn(ground.later("probe of the store", probing));
+        return link;
     }
     let me = cluster.name_and_life();
     let own = ground.own_store();
@@ -242,8 +255,9 @@ fn link(
         announce: announce_pin(cluster),
     };
     let (link, following) = StoreLink::of_cluster(chooser, cluster);
-    background.spawn(following);
-    Ok(link)
+    // A node that is not in yet sees its own store alone, and would pin it.
+    background.spawn(ground.later("choice of the store", following));
+    link
 }
 
 /// Puts the pin into what the node announces.
@@ -265,41 +279,48 @@ fn announce_pin(cluster: &Arc<ClusterNode>) -> Box<dyn Fn(&Pin) + Send + Sync> {
 /// Follows the node's own life, the members and the clock.
 fn follow(
     ground: &Ground,
-    cluster: &ClusterNode,
+    cluster: &Arc<ClusterNode>,
     background: &mut JoinSet<()>,
 ) -> (Lives, MemberTimes) {
+    let failures = &ground.failures;
     let lives = Lives::new();
-    background.spawn(lives.clone().follow(cluster.own_life()));
+    let following = lives.clone().follow(cluster.own_life());
+    background.spawn(failures.watch("own life", following));
     let times = MemberTimes::default();
     let (shared, events) = (cluster.shared(), cluster.subscribe());
-    background.spawn(times.clone().follow(shared, events, cluster.lives()));
-    let store = ground.store.as_ref().map(|store| store.handle().clone());
-    background.spawn(ground.certificate.clone().keep(store));
+    let following = times.clone().follow(shared, events, cluster.lives());
+    background.spawn(failures.watch("members", following));
+    let store = ground.store.as_ref();
+    let handle = store.map(|store| store.handle().clone());
+    let keeping = ground.certificate.clone().keep(handle);
+    background.spawn(failures.watch("certificate", keeping));
+    if let Some(has_ended) = store.map(OwnStore::has_ended) {
+        let withdrawing = withdraw_store(has_ended, cluster);
+        background.spawn(failures.watch("end of the store", withdrawing));
+    }
     (lives, times)
 }
 
-fn serve_http(
-    ground: &mut Ground,
-    source: Arc<NodeSource>,
-) -> Result<Option<HttpServer>, NodeError> {
-    let Some(listeners) = ground.listeners.take() else {
-        return Ok(None);
-    };
-    let options = listen::options(&ground.config, &ground.place);
-    let source: Arc<dyn Source> = source;
-    Ok(Some(HttpServer::start(listeners, options, source)?))
-}
-
-fn token(config: &NodeConfig) -> Result<Option<Arc<str>>, NodeError> {
-    let token = config.http.token_file.as_deref().map(read).transpose()?;
-    Ok(token.map(Into::into))
-}
-
-/// The text of a small file, without the end of its line.
-fn read(path: &Path) -> Result<String, NodeError> {
-    let text = std::fs::read_to_string(path).map_err(|source| NodeError::File {
-        path: path.to_owned(),
-        source,
-    })?;
-    Ok(text.trim_end().to_owned())
+/// Announces no store any more once the node's own has ended, so that the others do not seek it here.
+fn withdraw_store(
+    mut has_ended: watch::Receiver<bool>,
+    cluster: &Arc<ClusterNode>,
+) -> impl Future<Output = ()> + Send + use<> {
+    let cluster = Arc::downgrade(cluster);
+    async move {
+        // A sender that is gone has ended too.
+        drop(has_ended.wait_for(|has_ended| *has_ended).await);
+        let Some(cluster) = cluster.upgrade() else {
+            return;
+        };
+        tracing::warn!("the store of this node has ended");
+        let withdrawn = cluster.update_metadata(|metadata: &MemberMetadata| {
+            let metadata = metadata.with_service(STORE_SERVICE, None)?;
+            metadata.with_service(STORE_ID_SERVICE, None)
+        });
+        if let Err(error) = withdrawn {
+            // A node that has left tells nobody.
+            tracing::debug!(error = %Chain(&error), "the end of the store is not announced");
+        }
+    }
 }

@@ -280,6 +280,54 @@ fn disks_seeds_and_keys() {
 }
 
 #[test]
+fn a_node_that_is_kept_out_says_why() {
+    let red = Severity::Red;
+    let kept_out = |why: KeptOut| move |status: &mut NodeStatus| status.node.kept_out = Some(why);
+    check(
+        kept_out(KeptOut::NameTaken {
+            address: "10.0.0.2:7400".into(),
+        }),
+        red,
+        AttentionKind::NameTaken,
+        "node a is not let in: a live node at 10.0.0.2:7400 has this name: choose another one with --name NAME, or stop that node",
+    );
+    check(
+        kept_out(KeptOut::Quarantined {
+            reason: "by an operator (disk)".into(),
+        }),
+        red,
+        AttentionKind::NodeQuarantined,
+        "node a is quarantined by an operator (disk): it takes no work until that ends or is lifted (kumi cluster quarantine --lift)",
+    );
+    check(
+        kept_out(KeptOut::Ended),
+        red,
+        AttentionKind::MembershipEnded,
+        "membership of node a has ended: a later start of it took its place, or its log says what failed; restart it",
+    );
+    check(
+        |status| {
+            status.node.seeds = 1;
+            status.node.seeds_reached = 0;
+            status.node.seed_error = Some("b:7400: its key is\nanother one".into());
+        },
+        red,
+        AttentionKind::SeedsUnreachable,
+        "node a: none of its 1 seed answers (b:7400: its key is\\nanother one): check that one is running, its address and UDP port 7400",
+    );
+}
+
+#[test]
+fn a_part_that_failed() {
+    check(
+        |status| status.node.failed_parts = vec!["certificate".into()],
+        Severity::Red,
+        AttentionKind::PartFailed,
+        "node a: its part certificate ended by a mistake in kumi: restart the node, and report what its log says",
+    );
+}
+
+#[test]
 fn programs_that_keep_crashing() {
     check(
         |status| {

@@ -1,6 +1,7 @@
 //! What the HTTP server shows of a node.
 //!
-//! The server has a thread and a runtime of its own. Facts are collected on the node's runtime, where the connections are.
+//! The server has a thread and a runtime of its own. Facts are collected on the node's runtime, where the connections are. It
+//! serves before there are facts: while the node's own store reads its data, and until membership has started.
 
 use super::queue_part::QueueReply;
 use super::{Collected, Collector, Parts, Phase};
@@ -13,25 +14,40 @@ use kumi_cluster::NodeStatus as MemberState;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tokio::runtime::Handle;
 
 /// The node, for its HTTP server.
 pub(crate) struct NodeSource {
-    pub(crate) collector: Collector,
+    pub(crate) name: String,
+    /// Whether the node starts a store of its own.
+    pub(crate) has_store: bool,
     pub(crate) keys: Keys,
     /// The token of the configuration, instead of the derived one.
     pub(crate) token: Option<Arc<str>>,
     pub(crate) runtime: Handle,
+    /// Empty while the node starts.
+    pub(crate) collector: OnceLock<Collector>,
 }
 
 impl Source for NodeSource {
     fn readiness(&self) -> Readiness {
-        readiness(&self.collector.parts)
+        match self.collector.get() {
+            Some(collector) => readiness(&collector.parts),
+            None if self.has_store => Readiness::Loading,
+            None => Readiness::NotJoined,
+        }
     }
 
     fn snapshot(&self) -> Pin<Box<dyn Future<Output = NodeSnapshot> + Send>> {
-        let collector = self.collector.clone();
+        let Some(collector) = self.collector.get().cloned() else {
+            let snapshot = NodeSnapshot {
+                name: self.name.clone(),
+                version: kumi_store::KUMI_VERSION.to_owned(),
+                ..NodeSnapshot::default()
+            };
+            return Box::pin(async move { snapshot });
+        };
         let collecting = self.runtime.spawn(async move {
             let collected = collector.collect().await;
             snapshot(&collector.parts, &collected)
@@ -59,8 +75,11 @@ fn is_same(token: &[u8], presented: &[u8]) -> bool {
 /// Whether the node can be used. Waits for nothing.
 pub(super) fn readiness(parts: &Parts) -> Readiness {
     let reach = parts.link.reach();
+    let is_member = parts.standing.borrow().is_member;
     match *parts.phase.borrow() {
         Phase::Leaving => Readiness::Leaving,
+        // A node that joins no other is a member from its start on.
+        Phase::Running if !is_member => Readiness::NotJoined,
         Phase::Running if reach.is_loading => Readiness::Loading,
         Phase::Running if reach.is_up => Readiness::Ready,
         Phase::Running => Readiness::NoStore,
