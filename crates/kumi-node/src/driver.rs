@@ -10,10 +10,12 @@
 //! work, serve, run_program, cron   what it runs; programs starts processes
 //! status, channel                  what it tells, and what it is told to do
 //! tasks                            which of its parts have panicked
+//! client                           asks and tells nodes, from a command or a program
 //! ```
 
 pub(crate) mod certificate;
 pub mod channel;
+pub mod client;
 pub(crate) mod cron;
 pub(crate) mod keys;
 pub(crate) mod lives;

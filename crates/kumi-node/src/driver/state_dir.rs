@@ -24,6 +24,9 @@ pub const RECORD_FORMAT: u32 = 1;
 /// More than any file that is read here holds.
 const READ_LIMIT: u64 = 64 << 10;
 
+/// Instances of a user that are looked at.
+const MAX_INSTANCES: usize = 1_000;
+
 /// Why the state directory cannot be used. The operator's to mend.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -90,6 +93,9 @@ pub struct NodeRecord {
     /// Where its own store listens.
     #[serde(default)]
     pub store: Vec<String>,
+    /// The file with the cluster's key, if it is not the one in the state directory.
+    #[serde(default)]
+    pub key_file: Option<PathBuf>,
 }
 
 impl NodeRecord {
@@ -103,6 +109,7 @@ impl NodeRecord {
             membership: None,
             http: Vec::new(),
             store: Vec::new(),
+            key_file: None,
         }
     }
 }
@@ -122,20 +129,37 @@ impl StateDir {
         Ok(Self(path))
     }
 
+    /// A directory that is only read: it is not made.
+    pub(crate) fn existing(path: &Path) -> Self {
+        Self(path.to_owned())
+    }
+
     /// The directory of an instance, `$XDG_STATE_HOME/kumi/<instance>`, with `~/.local/state` if the variable is not set.
     ///
     /// # Errors
     /// If there is no place for it, or it cannot be made.
     pub fn of_instance(instance: &str) -> Result<Self, StateError> {
-        let absolute = |name: &str| {
-            let path = std::env::var_os(name).map(PathBuf::from);
-            // The XDG Base Directory Specification ignores relative paths.
-            path.filter(|path| path.is_absolute())
+        Self::at(&instances()?.join(instance))
+    }
+
+    /// The directories of all instances of this user, sorted by their names. None is made.
+    ///
+    /// # Errors
+    /// If there is no place for them, or they cannot be listed.
+    pub fn all() -> Result<Vec<Self>, StateError> {
+        let root = instances()?;
+        let entries = match fs::read_dir(&root) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(file_error(&root, error)),
         };
-        let state = absolute("XDG_STATE_HOME");
-        let state = state.or_else(|| Some(absolute("HOME")?.join(".local/state")));
-        let state = state.ok_or(StateError::NoHome)?;
-        Self::at(&state.join("kumi").join(instance))
+        let entries = entries.take(MAX_INSTANCES).flatten();
+        let mut paths: Vec<PathBuf> = entries
+            .map(|entry| entry.path())
+            .filter(|path| path.is_dir())
+            .collect();
+        paths.sort();
+        Ok(paths.into_iter().map(Self).collect())
     }
 
     /// The directory itself.
@@ -246,6 +270,18 @@ impl StateDir {
 #[must_use = "the directory is released when this is dropped"]
 pub(crate) struct StateLock {
     _file: File,
+}
+
+/// Where the directories of this user's instances are.
+fn instances() -> Result<PathBuf, StateError> {
+    let absolute = |name: &str| {
+        let path = std::env::var_os(name).map(PathBuf::from);
+        // The XDG Base Directory Specification ignores relative paths.
+        path.filter(|path| path.is_absolute())
+    };
+    let state = absolute("XDG_STATE_HOME");
+    let state = state.or_else(|| Some(absolute("HOME")?.join(".local/state")));
+    Ok(state.ok_or(StateError::NoHome)?.join("kumi"))
 }
 
 fn make(path: &Path) -> Result<(), StateError> {

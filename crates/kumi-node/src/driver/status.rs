@@ -37,8 +37,8 @@ use tokio::time::timeout;
 /// A collection is used again for this long.
 const FRESH_FOR: Duration = Duration::from_secs(1);
 
-/// How long INFO may take.
-const INFO_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long INFO may take. A client waits two seconds for a status, also while the store does not reply.
+const INFO_TIMEOUT: Duration = Duration::from_millis(1_500);
 
 /// What a node does now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

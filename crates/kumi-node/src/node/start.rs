@@ -222,6 +222,8 @@ fn record(ground: &Ground, cluster: &ClusterNode) {
     let mut record = NodeRecord::new(cluster.name().as_str());
     record.membership = cluster.local_addr().map(|address| address.to_string());
     record.http = text(ground.http_addresses());
+    let key_file = ground.config.node.key_file.as_ref();
+    record.key_file = key_file.and_then(|file| std::path::absolute(file).ok());
     if let Some(store) = &ground.store {
         let (plain, tls) = store.addresses();
         record.store = text(&[plain, tls].concat());

@@ -24,7 +24,7 @@ impl Secret {
         Secret(URL_SAFE_NO_PAD.encode(bytes))
     }
 
-    pub(super) fn of_text(text: String) -> Secret {
+    pub(crate) fn of_text(text: String) -> Secret {
         Secret(text)
     }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use kumi_node::config::{NodeConfig, Preset, StoreHere, StoreSection};
 use kumi_node::{Builder, Node};
 use kumi_unison::ClusterKey;
+use tokio::runtime::Runtime;
 
 /// Far beyond what any step takes, so that a test that is stuck fails instead of hanging.
 const STUCK: Duration = Duration::from_secs(90);
@@ -59,6 +60,18 @@ pub(crate) fn joining(name: &str, directory: &Path, seed: SocketAddr) -> Builder
 
 pub(crate) fn seed(node: &Node) -> SocketAddr {
     node.membership_address().expect("it listens")
+}
+
+/// A runtime of its own, so that all of a node can end at once, as if its process were killed.
+pub(crate) fn runtime() -> Runtime {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.worker_threads(2).enable_all();
+    builder.build().expect("a runtime")
+}
+
+pub(crate) async fn start_in(runtime: &Runtime, builder: Builder) -> Node {
+    let started = runtime.spawn(builder.start()).await;
+    started.expect("no panic").expect("a node")
 }
 
 /// Waits until something holds.

@@ -1,5 +1,6 @@
 //! Whole nodes on loopback, in this process.
 
+mod client;
 mod common;
 mod lifecycle;
 mod stores;

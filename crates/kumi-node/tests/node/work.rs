@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use kumi_jobs::{Context, Task, TaskError};
 use kumi_node::{Builder, Node};
-use tokio::runtime::Runtime;
 
-use crate::common::{builder, free_port, in_time, joining, seed, store_at, until};
+use crate::common::{
+    builder, free_port, in_time, joining, runtime, seed, start_in, store_at, until,
+};
 
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Resize;
@@ -37,18 +38,6 @@ fn stuck(builder: Builder, name: &'static str, begun: &Begun) -> Builder {
         begun.lock().expect("no panic").push(name.to_owned());
         std::future::pending::<Result<String, TaskError>>()
     })
-}
-
-/// A runtime of its own, so that all of a node can end at once, as if its process were killed.
-fn runtime() -> Runtime {
-    let mut builder = tokio::runtime::Builder::new_multi_thread();
-    builder.worker_threads(2).enable_all();
-    builder.build().expect("a runtime")
-}
-
-async fn start_in(runtime: &Runtime, builder: Builder) -> Node {
-    let started = runtime.spawn(builder.start()).await;
-    started.expect("no panic").expect("a node")
 }
 
 async fn store_node(directory: &Path) -> Node {

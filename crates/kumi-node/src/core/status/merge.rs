@@ -4,6 +4,7 @@
 //! each schedule from the first reply that has it. What is a node's own is listed, or summed where several nodes have a
 //! part of one thing, as the instances of a unit. So each figure counts once, however many nodes replied.
 
+use super::figures::age;
 use super::{
     Attention, AttentionKind, ClusterStatus, CronStatus, MAX_ENTRIES, MAX_NODES, MemberStatus,
     NodeStatus, QueueStatus, STATUS_FORMAT, Severity, StoreStatus, UnitStatus, cut, note_left_out,
@@ -14,6 +15,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Characters of a name of another node that are shown.
 const NAME_CHARS: usize = 63;
+
+/// Lists that are about what all nodes share.
+const SHARED_LISTS: [&str; 3] = ["members", "queues", "cron"];
 
 impl ClusterStatus {
     /// Merges the replies of nodes, at most [`MAX_NODES`]; `silent` are the names of those that did not reply in time.
@@ -60,12 +64,25 @@ impl ClusterStatus {
             |reply| &reply.cron,
             |cron: &CronStatus| (cron.queue.clone(), cron.name.clone()),
         );
-        for reply in replies {
+        let is_reached = merged.store.as_ref().is_some_and(is_reached);
+        for mut reply in replies {
+            if is_reached {
+                tell_own_view(&mut reply);
+            }
             merged.attention.extend(reply.attention);
             merged.workers.extend(reply.workers);
             merged.programs.extend(reply.programs);
             for note in reply.left_out {
-                note_left_out(&mut merged.left_out, &note.list, note.entries);
+                let mut noted = merged.left_out.iter();
+                let noted = noted.find(|noted| noted.list == note.list);
+                let more = match noted {
+                    // Every node left out the same entries.
+                    Some(noted) if SHARED_LISTS.contains(&&*note.list) => {
+                        note.entries.saturating_sub(noted.entries)
+                    }
+                    _ => note.entries,
+                };
+                note_left_out(&mut merged.left_out, &note.list, more);
             }
             merged.nodes.push(reply.node);
         }
@@ -91,15 +108,37 @@ impl ClusterStatus {
 }
 
 fn not_answering(name: &str) -> Attention {
-    let shown = Shown {
-        bytes: name.as_bytes(),
-        limit_chars: NAME_CHARS,
-    };
     Attention {
         severity: Severity::Yellow,
         kind: AttentionKind::NodeSilent,
         subject: name.into(),
-        words: format!("node {shown} did not answer: what it alone knows is missing here"),
+        words: format!(
+            "node {} did not answer: what it alone knows is missing here",
+            shown(name)
+        ),
+    }
+}
+
+/// Says of a store that others reach that this node does not.
+fn tell_own_view(reply: &mut NodeStatus) {
+    let away = reply.store.as_ref();
+    let away = away.and_then(|store| store.away_since_unix_ms);
+    let for_ms = reply.node.clock_unix_ms.saturating_sub(away.unwrap_or(0));
+    let attention = reply.attention.iter_mut();
+    for one in attention.filter(|one| one.kind == AttentionKind::StoreAway) {
+        one.subject.clone_from(&reply.node.name);
+        one.words = format!(
+            "node {} does not reach the store, for {}: its workers wait, its calls fail by their deadlines",
+            shown(&reply.node.name),
+            age(for_ms)
+        );
+    }
+}
+
+fn shown(name: &str) -> Shown<'_> {
+    Shown {
+        bytes: name.as_bytes(),
+        limit_chars: NAME_CHARS,
     }
 }
 
@@ -111,13 +150,17 @@ fn members(replies: &[NodeStatus]) -> Vec<MemberStatus> {
     members
 }
 
+fn is_reached(store: &StoreStatus) -> bool {
+    store.away_since_unix_ms.is_none()
+}
+
 /// The store as its own node sees it; otherwise as a node sees it that reaches it. It is away if nobody reaches it.
 /// Problems are those of all replies.
 fn store(replies: &[NodeStatus]) -> Option<StoreStatus> {
     let seen = |reply: &&NodeStatus| reply.store.is_some();
     let rank = |reply: &&NodeStatus| {
         let store = reply.store.as_ref();
-        let is_reached = store.is_some_and(|store| store.away_since_unix_ms.is_none());
+        let is_reached = store.is_some_and(is_reached);
         let is_here = store.is_some_and(|store| store.node == reply.node.name);
         (is_reached, is_here)
     };

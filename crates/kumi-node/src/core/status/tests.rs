@@ -133,11 +133,11 @@ attention
   yellow  program api on node ccc ended 4 times in a row (exit status 1); it starts again in 8 s
 
 members  3 up, 1 suspect
-  NAME  STATUS    ADDRESS        ROLES                VERSION   UP
-  a     up        10.0.0.1:7400  store,member,worker  0.1.0    3 d
-  bb    draining  10.0.0.2:7400  store,member,worker  0.1.0    3 d
-  ccc   suspect   10.0.0.3:7400  store,member,worker  0.1.0    3 d
-  dddd  up        10.0.0.4:7400  store,member,worker  0.1.0      ?
+  NAME  STATUS         ADDRESS        ROLES                VERSION   UP
+  a     up             10.0.0.1:7400  store,member,worker  0.1.0    3 d
+  bb    draining       10.0.0.2:7400  store,member,worker  0.1.0    3 d
+  ccc   suspect        10.0.0.3:7400  store,member,worker  0.1.0    3 d
+  dddd  up, no answer  10.0.0.4:7400  store,member,worker  0.1.0      ?
 
 store  10.0.0.1:6379 on a, data set 8c3d
   12 k keys, 1.5 GB of 4.0 GB, 1.2 k ops/s, 97.5% hits, 17 clients
@@ -168,6 +168,9 @@ cron
 ";
     let text = cluster().to_text(Rendering { width: None });
     assert_eq!(text, expected, "\n{text}");
+    let members = cluster().members_to_text(Rendering { width: None });
+    let among = format!("\n\n{members}\nstore  ");
+    assert!(text.contains(&among), "\n{members}");
 }
 
 #[test]
@@ -187,7 +190,7 @@ attention
         "\n{text}"
     );
     assert!(
-        text.contains("  a     up        10.0.0.1:7400  store,member,work\n"),
+        text.contains("  a     up             10.0.0.1:7400  store,member\n"),
         "\n{text}"
     );
 }
@@ -258,10 +261,43 @@ fn the_store_is_away_only_if_nobody_reaches_it() {
             .is_some_and(|store| store.away_since_unix_ms.is_some())
     );
     other.store = Some(store("s"));
+    let mut one = with_attention(one);
+    one.node.clock_unix_ms = NOW + 5_000;
     let merged = ClusterStatus::merge(vec![one, other], Vec::new(), NOW);
+    // What one node sees is told of that node.
+    let words: Vec<&str> = merged.attention.iter().map(|one| &*one.words).collect();
+    assert_eq!(
+        words[0],
+        "node a does not reach the store, for 5 s: its workers wait, its calls fail by their deadlines"
+    );
     let merged = merged.store.expect("a store");
     assert_eq!(merged.away_since_unix_ms, None);
     assert_eq!(merged.problems.len(), 1);
+}
+
+#[test]
+fn entries_that_every_node_left_out_count_once() {
+    let reply = |name: &str, notes: [(&str, u64); 2]| {
+        let mut reply = node(name);
+        reply.left_out = notes
+            .map(|(list, entries)| LeftOut {
+                list: list.into(),
+                entries,
+            })
+            .to_vec();
+        reply
+    };
+    let replies = vec![
+        reply("a", [("queues", 7), ("workers", 2)]),
+        reply("b", [("queues", 9), ("workers", 3)]),
+    ];
+    let merged = ClusterStatus::merge(replies, Vec::new(), NOW);
+    let notes = merged
+        .left_out
+        .iter()
+        .map(|note| (&*note.list, note.entries));
+    let notes: Vec<_> = notes.collect();
+    assert_eq!(notes, [("queues", 9), ("workers", 5)]);
 }
 
 #[test]

@@ -21,16 +21,29 @@ pub struct Rendering {
 /// The narrowest terminal that is written for.
 const NARROWEST: usize = 40;
 
+impl Rendering {
+    fn columns(self) -> usize {
+        self.width.map_or(usize::MAX, |width| width.max(NARROWEST))
+    }
+}
+
 /// Where the words of attention begin.
 const WORDS_COLUMN: usize = 10;
 
 impl ClusterStatus {
+    /// The members as text, in lines that end with a newline.
+    #[must_use]
+    pub fn members_to_text(&self, rendering: Rendering) -> String {
+        let mut out = String::new();
+        self.write_members(rendering.columns(), &mut out);
+        // Without what comes before it, the title needs no distance.
+        out.trim_start().to_owned()
+    }
+
     /// The status as text, in lines that end with a newline.
     #[must_use]
     pub fn to_text(&self, rendering: Rendering) -> String {
-        let width = rendering
-            .width
-            .map_or(usize::MAX, |width| width.max(NARROWEST));
+        let width = rendering.columns();
         let mut out = String::new();
         self.write_attention(width, &mut out);
         self.write_members(width, &mut out);
@@ -97,7 +110,10 @@ impl ClusterStatus {
                 .find(|node| node.name == member.name && node.life == member.life);
             table.row([
                 cell(&member.name),
-                status_of(member, node),
+                match self.silent.contains(&member.name) {
+                    true => format!("{}, no answer", cell(&member.status)),
+                    false => status_of(member, node),
+                },
                 cell(&member.address),
                 cell(&member.roles.join(",")),
                 cell(&member.version),

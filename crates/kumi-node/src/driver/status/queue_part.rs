@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
-/// How long a queue may take to reply to all questions.
-const QUEUE_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long the list of queues may take, and then each queue's replies to all questions. See `INFO_TIMEOUT`.
+const QUEUE_TIMEOUT: Duration = Duration::from_millis(750);
 
 /// Queues that are asked. Others are left out, and the document says how many.
 pub(crate) const MAX_QUEUES: usize = 128;
