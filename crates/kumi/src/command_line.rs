@@ -12,6 +12,7 @@ mod exit;
 mod hangup;
 mod jobs;
 mod muf;
+mod operate;
 mod process;
 mod schema;
 mod state;
@@ -52,6 +53,7 @@ fn perform(cli: Cli) -> Result<ExitCode, Failure> {
     let done = match cli.task {
         None => up::run(&cli.up),
         Some(Task::Up(options)) => up::run(&options),
+        Some(Task::Operate(task)) => return Ok(operate::run(task)),
         Some(Task::CheckAof(options)) => return check::aof(&options),
         Some(Task::CheckRdb(options)) => return check::rdb(&options),
         Some(Task::Config(options)) => return config::run(&options),

@@ -43,6 +43,8 @@ pub(crate) enum Task {
     /// second. Ctrl-c, SIGTERM and the SHUTDOWN command stop it after it has answered what it has received.
     #[command(after_long_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
     Up(UpOptions),
+    #[command(flatten)]
+    Operate(crate::command_line::operate::OperateTask),
     /// Run kumi-server: takes what redis-server takes
     ///
     /// Everything behind 'server' is handed over as it is: [/path/to/redis.conf] [--directive value ...] [-], and

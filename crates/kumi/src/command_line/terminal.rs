@@ -62,6 +62,15 @@ impl Terminal {
         }
     }
 
+    /// Text in colours, for tests.
+    #[cfg(test)]
+    pub(crate) fn coloured() -> Self {
+        Self {
+            is_json: false,
+            coloured: true,
+        }
+    }
+
     pub(crate) fn paint(&self, colour: Colour, text: &str) -> String {
         let code = match colour {
             Colour::Bold => 1,
@@ -127,6 +136,13 @@ pub(crate) fn end_with_reader() {
             }
         }
     });
+}
+
+/// The columns and rows of the terminal that standard output is; none if it is no terminal.
+pub(crate) fn size() -> Option<(usize, usize)> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    let (columns, rows) = (usize::from(size.ws_col), usize::from(size.ws_row));
+    (columns > 0 && rows > 0).then_some((columns, rows))
 }
 
 /// Writes a note to standard error. If that is a terminal that was closed, the note is lost,
