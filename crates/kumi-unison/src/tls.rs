@@ -30,8 +30,8 @@ pub use self::credentials::Credentials;
 pub use self::error::{CertificateFault, TlsError};
 pub use self::fingerprint::Fingerprint;
 pub use self::key_file::check_private_file;
-pub(crate) use self::server::ResetSecret;
 pub use self::server::ServerTls;
+pub(crate) use self::server::{Guests, ResetSecret};
 pub use self::trust_store::TrustStore;
 
 /// The cryptography provider. It is passed explicitly, so that the process default stays the embedding program's choice.

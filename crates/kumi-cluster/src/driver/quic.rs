@@ -60,6 +60,15 @@ impl Security {
         })
     }
 
+    /// As [`key`](Self::key), and holders of the guests' key may open channels of the program that are
+    /// [open to guests](ChannelRegistry::open_to_guests). A guest cannot join, and opens no channel of the node itself.
+    pub fn key_with_guests(key: &ClusterKey, guests: &ClusterKey) -> Result<Self, TlsError> {
+        Ok(Self {
+            server: ServerTls::cluster_with_guests(key, guests)?,
+            ..Self::key(key)?
+        })
+    }
+
     /// Mutual TLS from PEM files: this node's chain and key, and the authorities that sign the certificates of all nodes.
     ///
     /// A certificate says which node may show it. The host that the node advertises is among its subject alternative

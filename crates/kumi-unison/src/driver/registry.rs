@@ -3,7 +3,7 @@
 //! A registry has no transport. A transport passes the two halves of every incoming stream to `serve_stream`, which reads the
 //! first message, routes it, acknowledges or refuses it, and runs the handler.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -220,6 +220,8 @@ struct Inner {
 struct State {
     channels: BTreeMap<String, (ChannelSpec, Arc<dyn ChannelHandler>)>,
     legacy: Option<Arc<dyn LegacyHandler>>,
+    /// The names of channels that guests may open.
+    open_to_guests: BTreeSet<String>,
     metadata: Value,
 }
 
@@ -268,6 +270,12 @@ impl ChannelRegistry {
             .channels
             .insert(spec.name.clone(), (spec, Arc::new(handler)));
         self.tell(ChannelUpdate::Added(info));
+    }
+
+    /// Lets guests open the channel of this name; they open no other, and send no legacy messages. Which clients are guests
+    /// is decided by the transport.
+    pub fn open_to_guests(&self, name: impl Into<String>) {
+        self.state().open_to_guests.insert(name.into());
     }
 
     /// Sets the handler of legacy messages.
@@ -491,6 +499,11 @@ impl ChannelRegistry {
         if self.is_draining() || context.is_refusing() {
             return Err(NetworkError::draining());
         }
+        if context.is_guest() && !self.state().open_to_guests.contains(name) {
+            return Err(NetworkError::Unavailable {
+                name: name.to_owned(),
+            });
+        }
         if let Some(stream_id) = accepted.opening.part_of {
             let timeout = context.limits().first_message_timeout;
             let whole = tokio::time::timeout(timeout, context.accepted_on(stream_id)).await;
@@ -557,7 +570,7 @@ impl ChannelRegistry {
             _ if self.is_draining() || context.is_refusing() => {
                 Err((methods::ERROR, NetworkError::draining().to_remote()))
             }
-            Some(handler) if !reserved => {
+            Some(handler) if !reserved && !context.is_guest() => {
                 let charge = Charge::of(context.budget(), message.payload.len());
                 match context.try_run().zip(charge) {
                     Some(_held) => handler

@@ -22,6 +22,8 @@ pub struct ClientTls {
     trust: Trust,
     /// The client certificate, for servers that request one.
     credentials: Option<Credentials>,
+    /// The name that the server is asked for, instead of its host.
+    name: Option<String>,
 }
 
 #[derive(Clone)]
@@ -57,6 +59,14 @@ impl ClientTls {
         ClientTls::with(Trust::Rule(rule))?.with_credentials(key.credentials()?)
     }
 
+    /// Trusts servers that hold this key as the key of their [guests](super::ServerTls::cluster_with_guests), and
+    /// authenticates with it. Such a server lets the client open some of its channels only.
+    pub fn guest(key: &ClusterKey) -> Result<ClientTls, TlsError> {
+        let mut tls = ClientTls::cluster(key)?;
+        tls.name = Some(key.guest_name()?);
+        Ok(tls)
+    }
+
     /// Trusts every server on a loopback address. Connecting to another address fails with [`TlsError::NotLoopback`] before
     /// anything is sent.
     pub fn danger_skip_verification_on_loopback() -> Result<ClientTls, TlsError> {
@@ -67,6 +77,7 @@ impl ClientTls {
         Ok(ClientTls {
             trust,
             credentials: None,
+            name: None,
         })
     }
 
@@ -76,6 +87,11 @@ impl ClientTls {
         self.credentials = Some(credentials);
         self.config("", &Shown::default())?;
         Ok(self)
+    }
+
+    /// The name that a server of this host is asked for.
+    pub(crate) fn server_name<'a>(&'a self, host: &'a str) -> &'a str {
+        self.name.as_deref().unwrap_or(host)
     }
 
     /// Prepares one connection to a host at an address.

@@ -15,6 +15,15 @@
 //! and only its public key is compared, so another implementation may build the rest of it differently.
 //!
 //! While a key is replaced by another, a member holds both: it shows the first, and accepts peers that show either.
+//!
+//! A server may accept a second kind of key, that of guests, whose holders open some of its channels only. A guest and the
+//! server prove to each other that they hold the guests' key in the same way. Which certificate the server shows depends on
+//! the name that the client asks for (SNI):
+//!
+//! ```text
+//! tag  = HKDF-Expand-SHA256(prk, info = "kumi unison/1 cluster: guest name", 8 bytes)
+//! name = "guest-" + tag in hexadecimal + ".unison.cluster"
+//! ```
 
 use std::fmt;
 use std::path::Path;
@@ -30,6 +39,7 @@ use super::{Credentials, TlsError, key_file};
 const SALT: &[u8] = b"kumi unison/1 cluster";
 const SEED_LABEL: &[u8] = b"kumi unison/1 cluster: ed25519 seed";
 const SERIAL_LABEL: &[u8] = b"kumi unison/1 cluster: certificate id";
+const GUEST_LABEL: &[u8] = b"kumi unison/1 cluster: guest name";
 /// The name in the certificate. It is never resolved.
 const NAME: &str = "unison.cluster";
 /// What precedes a seed in a PKCS#8 document of version 1 (RFC 8410): a sequence, the version, the algorithm, and
@@ -147,19 +157,28 @@ impl ClusterKey {
         ))
     }
 
+    /// The name that a guest with this key asks the server for.
+    pub(super) fn guest_name(&self) -> Result<String, TlsError> {
+        let tag = self.derive::<8>(GUEST_LABEL)?;
+        let tag: String = tag.iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(format!("guest-{tag}.{NAME}"))
+    }
+
+    /// The key and, if there is one, the second key.
+    pub(super) fn each(&self) -> impl Iterator<Item = ClusterKey> {
+        let prk = self.prk.clone();
+        let first = ClusterKey { prk, second: None };
+        [Some(first), self.second()].into_iter().flatten()
+    }
+
     /// The public keys members are known by: of the first key, and of the second if there is one.
     pub(super) fn public_keys(&self) -> Result<Vec<SubjectPublicKeyInfoDer<'static>>, TlsError> {
-        let public_key = |key: &ClusterKey| {
+        let public_key = |key: ClusterKey| {
             let credentials = key.credentials()?;
             let leaf = ParsedCertificate::try_from(&credentials.chain[0])?;
             Ok(leaf.subject_public_key_info())
         };
-        let second = self.second();
-        [Some(self), second.as_ref()]
-            .into_iter()
-            .flatten()
-            .map(public_key)
-            .collect()
+        self.each().map(public_key).collect()
     }
 }
 

@@ -326,6 +326,58 @@ async fn members_with_two_keys_meet_holders_of_either() {
 }
 
 #[tokio::test]
+async fn guests_open_only_what_is_open_to_them() {
+    let secret = |text: &[u8]| ClusterKey::from_secret(text).unwrap();
+    let key = secret(b"the secret of this cluster, long");
+    let guests = secret(b"the secret of its guests, as long");
+    let before = secret(b"the secret of its guests, before.");
+    let both = guests.clone().accepting(&before);
+    let lab = lab(ServerTls::cluster_with_guests(&key, &both).unwrap());
+    works(
+        &connect(&lab, ClientTls::cluster(&key).unwrap())
+            .await
+            .unwrap(),
+    )
+    .await;
+    let guest = |key: &ClusterKey| ClientTls::guest(key).unwrap();
+    for key in [&guests, &before] {
+        let client = connect(&lab, guest(key)).await.unwrap();
+        let refused = within(client.open_channel("echo")).await.unwrap_err();
+        let is_unavailable = matches!(&refused, NetworkError::Unavailable { .. });
+        assert!(is_unavailable, "{refused:?}");
+        let unknown = within(client.open_channel("nothing")).await.unwrap_err();
+        assert!(
+            matches!(unknown, NetworkError::Unavailable { .. }),
+            "{unknown:?}"
+        );
+    }
+    let early = connect(&lab, guest(&guests)).await.unwrap();
+    lab.server.registry().open_to_guests("echo");
+    works(&connect(&lab, guest(&guests)).await.unwrap()).await;
+
+    // A guest does not pass for a member, nor a stranger for a guest.
+    let error = tls_error(connect(&lab, ClientTls::cluster(&guests).unwrap()).await);
+    assert!(error.starts_with("OtherCluster"), "{error}");
+    let stranger = secret(b"the secret of another cluster...");
+    let error = tls_error(connect(&lab, guest(&stranger)).await);
+    assert!(error.starts_with("OtherCluster"), "{error}");
+
+    // Without guests no new one comes, and one that is there stays a guest.
+    let echo = ServiceHandler::new(lab.echo.clone());
+    lab.server.register_channel("members", echo);
+    lab.handle
+        .set_tls(&ServerTls::cluster(&key).unwrap())
+        .unwrap();
+    tls_error(connect(&lab, guest(&guests)).await);
+    works(&early).await;
+    let refused = within(early.open_channel("members")).await.unwrap_err();
+    assert!(
+        matches!(refused, NetworkError::Unavailable { .. }),
+        "{refused:?}"
+    );
+}
+
+#[tokio::test]
 async fn skipping_verification_works_on_loopback_only() {
     let lab = Lab::start();
     let anybody = || ClientTls::danger_skip_verification_on_loopback().unwrap();

@@ -159,6 +159,8 @@ pub struct ConnectionContext {
     peer: Mutex<Option<SocketAddr>>,
     /// What the peer showed, leaf first.
     peer_certificates: Mutex<Vec<Bytes>>,
+    /// Whether the peer may open only channels that are open to guests.
+    guest: AtomicBool,
     /// By a local number: two channels may have one name.
     channels: Mutex<HashMap<u64, Registered>>,
     next_key: AtomicUsize,
@@ -206,6 +208,7 @@ impl ConnectionContext {
             identity: Mutex::default(),
             peer: Mutex::default(),
             peer_certificates: Mutex::default(),
+            guest: AtomicBool::new(false),
             channels: Mutex::default(),
             next_key: AtomicUsize::new(0),
             codec,
@@ -282,6 +285,17 @@ impl ConnectionContext {
     /// Sets the peer's certificates.
     pub fn set_peer_certificates(&self, certificates: Vec<Bytes>) {
         *lock(&self.peer_certificates) = certificates;
+    }
+
+    /// Whether the peer is a guest, who may open only channels that are
+    /// [open to guests](crate::ChannelRegistry::open_to_guests).
+    pub fn is_guest(&self) -> bool {
+        self.guest.load(Ordering::SeqCst)
+    }
+
+    /// Sets whether the peer is a guest. A transport calls this before the first stream.
+    pub fn set_guest(&self, is_guest: bool) {
+        self.guest.store(is_guest, Ordering::SeqCst);
     }
 
     /// The channels that are open now.

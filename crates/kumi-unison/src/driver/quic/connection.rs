@@ -41,7 +41,10 @@ pub(super) async fn serve(listener: Arc<Listener>, connection: quinn::Connection
     listener.registry.add_connection(&context);
     let peer = connection.remote_address();
     context.set_peer(peer);
-    context.set_peer_certificates(peer_certificates(&connection));
+    let certificates = peer_certificates(&connection);
+    let leaf = certificates.first();
+    context.set_guest(leaf.is_some_and(|leaf| listener.guests().has(leaf)));
+    context.set_peer_certificates(certificates);
     let span = tracing::info_span!("connection", conn_id = %context.connection_id, %peer);
     async {
         tracing::info!("connected");

@@ -198,7 +198,7 @@ impl Dialer {
         let endpoint = self.endpoint(address)?;
         let target = &self.target;
         let connecting = endpoint
-            .connect_with(config, address, host)
+            .connect_with(config, address, self.tls.server_name(host))
             .map_err(|error: ConnectError| NetworkError::Connect(format!("{target}: {error}")))?;
         let connection = tokio::select! {
             biased;

@@ -1,7 +1,7 @@
 //! One endpoint of a server: the state that its tasks share, and how it is closed.
 
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use quinn::{AsyncUdpSocket, Endpoint};
@@ -15,6 +15,7 @@ use super::traffic::Counted;
 use super::windows::Windows;
 use crate::ChannelRegistry;
 use crate::core::EndpointBudget;
+use crate::tls::Guests;
 use crate::wire::Codec;
 
 /// How long closing waits for the last packets, and then for the socket.
@@ -44,9 +45,15 @@ pub(super) struct Listener {
     /// Established connections.
     pub(super) connections: AtomicUsize,
     pub(super) handshakes: Arc<Handshakes>,
+    /// All guests' keys since the endpoint listens: connections outlive a change of keys.
+    pub(super) guests: Mutex<Guests>,
 }
 
 impl Listener {
+    pub(super) fn guests(&self) -> MutexGuard<'_, Guests> {
+        self.guests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Closes all connections, waits at most [`CLOSE_TIME`] for their last packets, and then as long for the socket. The
     /// address can be bound again afterwards, unless the warning says otherwise.
     pub(super) async fn close(&self, code: CloseCode, reason: &[u8]) {

@@ -1,8 +1,8 @@
 //! A server: its registry, and the endpoints it listens on.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use quinn::{Endpoint, Runtime, ServerConfig, TokioRuntime};
@@ -186,6 +186,7 @@ impl ProtocolServer {
             stop: CancellationToken::new(),
             connections: AtomicUsize::new(0),
             handshakes: Handshakes::new(self.limits.max_handshakes),
+            guests: Mutex::new(tls.guests().clone()),
         });
         let task = tokio::spawn(accept::run(listener.clone()));
         tracing::info!(address = %local_addr, "listening");
@@ -248,6 +249,8 @@ impl ServerHandle {
     /// ones use the new values.
     pub fn set_tls(&self, tls: &ServerTls) -> Result<(), NetworkError> {
         let config = server_config(&self.listener.limits, tls)?;
+        // Before the first of them can connect.
+        self.listener.guests().add(tls.guests());
         self.listener.endpoint.set_server_config(Some(config));
         Ok(())
     }
