@@ -6,8 +6,10 @@ use kumi_node::{Builder, Node};
 use kumi_unison::ClusterKey;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -313,7 +315,15 @@ fn nodes_are_drained_stopped_and_given_another_store_by_name() {
     );
     let text = cluster.until(&["nodes", "--node", "a"], "draining");
     assert!(text.contains("\n  b     draining  "), "{text}");
-    assert_eq!(done(run(&["undrain", "b"])), "b takes tasks again\n");
+    // The operator's key is enough, unless others may read it.
+    let operator = cluster.home.path().join("operator.key");
+    let file = operator.to_str().expect("a plain path");
+    std::fs::write(&operator, a.operator_key().expect("a key").expose()).expect("written");
+    let undrain = ["undrain", "b", "--at", &at, "--operator-key-file", file];
+    std::fs::set_permissions(&operator, Permissions::from_mode(0o644)).expect("its owner");
+    fails(&cluster.run(&undrain), 4, &["mode 644", "chmod 600"]);
+    std::fs::set_permissions(&operator, Permissions::from_mode(0o600)).expect("its owner");
+    assert_eq!(done(cluster.run(&undrain)), "b takes tasks again\n");
     fails(
         &run(&["drain", "z"]),
         8,

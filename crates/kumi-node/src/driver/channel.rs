@@ -2,7 +2,8 @@
 //! operator, and a stream of changes. `schema/node.kdl` defines it.
 //!
 //! A connection has the rights of the operator once it has shown the operator's key. Whoever holds the cluster's key can derive
-//! it: it limits people, not nodes.
+//! it: it limits people, not nodes. Somebody with the operator's key alone connects as a guest, for whom this is the only channel
+//! of the port.
 
 /// What `build.rs` wrote.
 mod protocol {

@@ -43,6 +43,19 @@ impl Access {
             operator_key: Trust::from_key(key)?.operator_key().clone(),
         })
     }
+
+    /// The operator's key, as [`Node::operator_key`](crate::Node::operator_key) has it. With it one asks and orders nodes, and
+    /// nothing else: it neither joins a cluster nor opens its store.
+    ///
+    /// # Errors
+    /// If the text is too short for a key.
+    pub fn operator(key: &str) -> Result<Self, TrustError> {
+        let operator_key = Secret::of_text(key.trim().to_owned());
+        Ok(Self {
+            tls: ClientTls::guest(&operator_key.guest_key()?)?,
+            operator_key,
+        })
+    }
 }
 
 /// Why a node did not do what it was asked. The text says what to do.
@@ -79,7 +92,7 @@ pub enum ClientError {
         address: String,
     },
     /// The node does not know such a member. Nothing was asked of it.
-    #[error("no live member is called {name}: there is {}", known.join(", "))]
+    #[error("no live member is called {name}: there is {}", .known.join(", "))]
     NoMember {
         /// The name, fit to show.
         name: String,

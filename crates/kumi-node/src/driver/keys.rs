@@ -84,7 +84,7 @@ impl Keys {
         let ids = trust.cluster_ids();
         let ids = ids.iter().filter_map(|id| id.as_str().parse().ok());
         Ok(Self {
-            security: Security::key(key)?,
+            security: Security::key_with_guests(key, &trust.guest_key()?)?,
             clusters: ids.collect(),
             authorities: state.write_authorities(&trust.authorities_pem())?,
             trust: Some(Arc::new(trust)),

@@ -92,6 +92,15 @@ impl Trust {
         &self.first.operator_key
     }
 
+    /// The key by which holders of the operator's key connect to nodes, as guests of the membership port.
+    pub(crate) fn guest_key(&self) -> Result<ClusterKey, TrustError> {
+        let first = self.first.operator_key.guest_key()?;
+        match &self.second {
+            Some(second) => Ok(first.accepting(&second.operator_key.guest_key()?)),
+            None => Ok(first),
+        }
+    }
+
     /// Whether this is the operator's key, of either key.
     pub fn is_operator_key(&self, presented: &[u8]) -> bool {
         self.accepts(presented, |derived| &derived.operator_key)

@@ -4,6 +4,7 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use kumi_unison::{ClusterKey, TlsError};
 use ring::{digest, hmac};
 
 /// A password or token: 43 characters of base64url. `Debug` does not show it.
@@ -31,6 +32,11 @@ impl Secret {
     /// The text itself, to be sent or printed. It belongs in no log.
     pub fn expose(&self) -> &str {
         &self.0
+    }
+
+    /// The key by which the holder of this secret, the operator's key, connects to nodes as a guest.
+    pub(crate) fn guest_key(&self) -> Result<ClusterKey, TlsError> {
+        ClusterKey::from_secret(self.0.as_bytes())
     }
 
     /// Whether this is the secret. How long that takes says nothing about where the two differ.

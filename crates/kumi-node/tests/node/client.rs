@@ -9,6 +9,7 @@ use kumi_node::core::store_pin::StoreId;
 use kumi_node::driver::client::local::LocalNode;
 use kumi_node::driver::client::{Access, ClientError, ClusterClient, NodeClient};
 use kumi_node::{Builder, Node};
+use kumi_unison::{ClientTls, ClusterKey, NetworkError, ProtocolClient, TlsError};
 
 use crate::common::{
     builder, free_port, in_time, joining, key, runtime, seed, start_in, store_at, until,
@@ -245,6 +246,61 @@ async fn a_decision_about_the_store_reaches_all_members_and_one_that_was_away() 
         for node in [d, c, b, a] {
             node.shutdown().await.expect("stopped");
         }
+    })
+    .await;
+}
+
+/// Opens a channel of a node, and closes it again.
+async fn open(
+    address: &str,
+    tls: Result<ClientTls, TlsError>,
+    name: &str,
+) -> Result<(), NetworkError> {
+    let connecting = ProtocolClient::connect(address, tls.expect("a key"));
+    let connection = connecting.await.expect("a node");
+    let opened = connection.open_channel(name).await;
+    connection.close().await;
+    opened.map(drop)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_operators_key_asks_and_orders_and_neither_joins_nor_opens_another_channel() {
+    in_time(async {
+        let directory = tempfile::tempdir().expect("a directory");
+        let a = store_node("a", directory.path()).await;
+        let b = working_node("b", directory.path(), &a).await;
+        let address = seed(&a).to_string();
+        let operator = a.operator_key().expect("a key").expose().to_owned();
+        let access = Access::operator(&operator).expect("a key");
+        let client = ClusterClient::connect(&address, access).await;
+        let mut client = client.expect("a node");
+        until_merged(&mut client, |status| status.nodes.len() == 2).await;
+        let node = client.member("b").await.expect("a member");
+        node.drain().await.expect("an order");
+        until_status(&b, |status| status.workers.iter().all(|one| one.draining)).await;
+        node.close().await;
+        client.close().await;
+
+        let guest = ClusterKey::from_secret(operator.as_bytes()).expect("long enough");
+        for name in ["cluster.gossip", "cluster.peer", "cluster.admin"] {
+            let opened = open(&address, ClientTls::cluster(&key(7)), name).await;
+            assert_eq!(opened, Ok(()), "{name} is there");
+            let refused = open(&address, ClientTls::guest(&guest), name).await;
+            let is_refused = matches!(refused, Err(NetworkError::Unavailable { .. }));
+            assert!(is_refused, "{name}: {refused:?}");
+        }
+        let refused = open(&address, ClientTls::guest(&guest), "cluster.packets").await;
+        let is_refused = matches!(refused, Err(NetworkError::Unavailable { .. }));
+        assert!(is_refused, "{refused:?}");
+
+        // As the key of a node it is a wrong one.
+        let other = joining("z", directory.path(), seed(&a)).key(guest);
+        let other = other.start().await.expect("it goes on asking");
+        assert_eq!(other.status().await.node.state, "joining");
+        assert_eq!(a.members().members.len(), 2);
+        other.shutdown().await.ok();
+        b.shutdown().await.expect("stopped");
+        a.shutdown().await.expect("stopped");
     })
     .await;
 }

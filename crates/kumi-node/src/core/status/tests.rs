@@ -1,6 +1,7 @@
 use super::*;
 use crate::core::attention::with_attention;
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 
 const NOW: u64 = 1_800_000_000_000;
 
@@ -352,6 +353,62 @@ fn long_lists_are_cut_and_say_so() {
     assert_eq!(merged.left_out[0].entries, 27);
     let text = merged.to_text(Rendering { width: None });
     assert!(text.ends_with("\n27 more queues are left out\n"));
+}
+
+/// The names of all fields in a document.
+fn fields(value: &serde_json::Value, names: &mut BTreeSet<String>) {
+    match value {
+        serde_json::Value::Object(object) => {
+            names.extend(object.keys().cloned());
+            object.values().for_each(|value| fields(value, names));
+        }
+        serde_json::Value::Array(list) => list.iter().for_each(|value| fields(value, names)),
+        _ => {}
+    }
+}
+
+#[test]
+fn the_page_about_the_document_names_every_field_and_kind() {
+    let page = include_str!("../../../../../docs/status.md");
+    let mut status = cluster();
+    status.left_out = vec![LeftOut::default()];
+    let value = serde_json::to_value(&status).expect("JSON");
+    let mut names = BTreeSet::new();
+    fields(&value, &mut names);
+    assert!(names.len() > 60, "{names:?}");
+    use AttentionKind as Kind;
+    let kinds = [
+        Kind::StoreAway,
+        Kind::StoreOther,
+        Kind::StoreTwoPrimaries,
+        Kind::StorePinsDiffer,
+        Kind::StoreSaveFailed,
+        Kind::StoreAofFailed,
+        Kind::StoreLoading,
+        Kind::StoreMemory,
+        Kind::DiskFull,
+        Kind::SeedsUnreachable,
+        Kind::MemberDead,
+        Kind::MemberSuspected,
+        Kind::NodeSilent,
+        Kind::ClockOff,
+        Kind::QueueUnserved,
+        Kind::QueueDead,
+        Kind::QueuePaused,
+        Kind::ProgramCrashing,
+        Kind::PartFailed,
+        Kind::MembershipEnded,
+        Kind::NameTaken,
+        Kind::NodeQuarantined,
+        Kind::TwoKeys,
+    ];
+    for kind in kinds {
+        let name = serde_json::to_value(kind).expect("JSON");
+        names.insert(name.as_str().expect("a name").to_owned());
+    }
+    for name in names {
+        assert!(page.contains(&format!("`{name}`")), "{name} is missing");
+    }
 }
 
 proptest! {

@@ -127,7 +127,7 @@ impl ClusterClient {
         let live = || status.members.iter().filter(|member| is_live(member));
         let named = live().filter(|member| member.name == name);
         // One that has crashed may be listed until it is declared dead; its restart has a later life.
-        let named = named.max_by_key(|member| (member.status == "up", &member.life));
+        let named = named.max_by_key(|member| (member.status == "up", member.life.clone()));
         match named {
             Some(member) => NodeClient::connect(&member.address, &self.access).await,
             None => {

@@ -8,11 +8,17 @@ use kumi_node::driver::client::local::LocalNode;
 use kumi_node::driver::client::{Access, ClusterClient};
 use kumi_node::driver::state_dir::StateError;
 use kumi_unison::ClusterKey;
+use kumi_unison::tls::check_private_file;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// What is said where nothing runs.
 const NOTHING_RUNS: &str = "no node runs on this machine: start one with 'kumi up', \
                             or ask one elsewhere with --at HOST --key-file FILE";
+
+/// More than a file with the operator's key holds.
+const KEY_LIMIT: u64 = 4_096;
 
 /// A cluster, by the node that is asked first.
 pub(super) struct Entry {
@@ -79,6 +85,9 @@ fn list(nodes: &[LocalNode]) -> String {
 }
 
 fn access(options: &EntryOptions, local: Option<&LocalNode>) -> Result<Access, Failure> {
+    if let Some(file) = &options.operator_key_file {
+        return of_operator(file);
+    }
     let from_environment = || {
         let set = std::env::var_os("KUMI_CLUSTER_KEY_FILE").map(PathBuf::from);
         set.filter(|path| !path.as_os_str().is_empty())
@@ -90,7 +99,8 @@ fn access(options: &EntryOptions, local: Option<&LocalNode>) -> Result<Access, F
     };
     let Some(file) = file else {
         return Err(Failure::Usage(
-            "give the cluster's --key-file: copy the key file of a node of that cluster".into(),
+            "give the cluster's --key-file, which is a copy of that of its nodes, or an --operator-key-file"
+                .into(),
         ));
     };
     if options.key_file.is_none() && local.is_some() && !file.exists() {
@@ -105,6 +115,17 @@ fn access(options: &EntryOptions, local: Option<&LocalNode>) -> Result<Access, F
 fn of_key(file: &Path) -> Result<Access, Failure> {
     let key = ClusterKey::from_file(file).map_err(|error| Failure::Key(chain(&error)))?;
     Access::key(&key).map_err(|error| Failure::Key(chain(&error)))
+}
+
+fn of_operator(file: &Path) -> Result<Access, Failure> {
+    check_private_file(file).map_err(|error| Failure::Key(chain(&error)))?;
+    let mut key = String::new();
+    let read = File::open(file).and_then(|file| file.take(KEY_LIMIT).read_to_string(&mut key));
+    read.map_err(|error| Failure::Key(format!("cannot read {}: {error}", file.display())))?;
+    Access::operator(&key).map_err(|_| {
+        let text = "holds no operator's key, which is one line of 43 characters";
+        Failure::Key(format!("{} {text}", file.display()))
+    })
 }
 
 fn unusable(error: StateError) -> Failure {

@@ -80,8 +80,11 @@ pub(super) struct EntryOptions {
     #[arg(long, value_name = "HOST[:PORT]", value_parser = address)]
     pub(super) at: Option<String>,
     /// The cluster's key file [default: that of the node of this machine]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "operator_key_file")]
     pub(super) key_file: Option<PathBuf>,
+    /// A file with the operator's key instead, which is enough for all of these commands
+    #[arg(long, value_name = "FILE")]
+    pub(super) operator_key_file: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]
@@ -246,6 +249,7 @@ mod tests {
             "kumi status --at a:b",
             "kumi status --at a --node b",
             "kumi status --output xml",
+            "kumi status --key-file a --operator-key-file b",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }
