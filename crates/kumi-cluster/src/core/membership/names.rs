@@ -125,6 +125,8 @@ impl MembershipRuntime {
         if let Some(namesake) = self.name_checks.due_namesake(now).cloned() {
             if !self.is_namesake(&namesake) {
                 self.name_checks.clear_namesake();
+                // It may have hidden another one.
+                self.look_for_namesakes(now);
                 return;
             }
             let next = now.own + self.config.heartbeat_interval * NAMESAKE_BEATS;
@@ -142,7 +144,8 @@ impl MembershipRuntime {
         }
     }
 
-    /// Called when this node becomes Up: looks for a member with its name among those that it knows.
+    /// Called when this node becomes Up, and when the member that had its name is gone: looks for a member with its name among
+    /// those that it knows.
     pub(super) fn look_for_namesakes(&mut self, now: Now) {
         let identities = self.table.iter().map(|(_, entry)| entry.record.identity());
         let mut identities = identities.filter(|identity| self.is_namesake(identity));

@@ -137,6 +137,32 @@ fn of_two_members_with_one_name_that_meet_the_one_in_the_earlier_life_stays() {
     }
 }
 
+/// Of three members with one name the node probes one, which ends; the other one has been silent so far.
+#[test]
+fn a_namesake_that_another_one_hid_is_probed_when_that_one_is_gone() {
+    let (mut net, earlier, later) = on_two_sides();
+    net.cut.clear();
+    net.part(&[earlier], &[later]);
+    net.run(Duration::from_millis(500));
+    assert_eq!(net.nodes[later].status(), Some(Up));
+    assert!(
+        net.status(later, earlier)
+            .is_some_and(NodeStatus::is_active)
+    );
+    let gone = NodeIdentity {
+        authority: authority(9),
+        uid: net.uid(earlier),
+    };
+    let now: Now = net.nodes[later].local_health.now();
+    net.nodes[later].name_checks.clear();
+    net.nodes[later].name_checks.set_namesake(gone, now.own);
+    net.cut.clear();
+    net.run(seconds(5));
+    assert_eq!(net.nodes[earlier].status(), Some(Up));
+    assert_eq!(net.nodes[later].status(), Some(Joining));
+    assert_eq!(net.nodes[later].refusal(), taken_by(&net, earlier));
+}
+
 #[test]
 fn of_two_members_with_one_name_one_stays_after_a_long_partition() {
     let (mut net, earlier, later) = on_two_sides();
