@@ -66,7 +66,7 @@ pub struct Wish {
     pub bind: Option<IpAddr>,
     /// `--advertise`: a host name or an address, without a port.
     pub advertise: Option<String>,
-    /// The first seed of `--join`.
+    /// The first seed of `--join` to which there is a route; without a route to any, the first.
     pub seed: Option<Seed>,
     /// All addresses of the machine's interfaces.
     pub addresses: Vec<IpAddr>,
@@ -116,6 +116,16 @@ pub enum PlaceError {
         /// The address of this node.
         bind: IpAddr,
     },
+    /// This node is on loopback, and the seed is not.
+    #[error(
+        "this node binds {bind}, which is loopback, and {seed} is on another machine or another address: leave --bind out, or name an address that the others reach with --bind ADDRESS"
+    )]
+    LoopbackBind {
+        /// The seed.
+        seed: String,
+        /// The address of this node.
+        bind: IpAddr,
+    },
     /// What is to be advertised leads nowhere for others.
     #[error(
         "{host} cannot be advertised, because {reason}: name an address or a host name that the other machines reach with --advertise HOST"
@@ -132,9 +142,10 @@ pub enum PlaceError {
         /// What was to be advertised.
         host: String,
     },
-    /// A node that binds all addresses has none that others reach.
+    /// A node that binds all addresses of a family has none that others reach.
     #[error(
-        "{bind} binds all addresses, and this machine has none that others reach: name one with --advertise HOST"
+        "{bind} binds all {} addresses, and this machine has none that others reach: name one with --advertise HOST",
+        family(.bind)
     )]
     NothingToAdvertise {
         /// The wildcard.
@@ -242,19 +253,25 @@ fn choose_bind(wish: &Wish, notes: &mut Vec<String>) -> Result<IpAddr, PlaceErro
     let Some(seed) = &wish.seed else {
         return Ok(wish.bind.unwrap_or(LOOPBACK));
     };
+    // Another address of this very machine may also be reached from loopback.
+    let is_local = is_loopback_seed(&seed.text);
     match (wish.bind, seed.local) {
-        (Some(bind), Some(local)) if local.is_loopback() && !bind.is_loopback() => {
-            // A node's own other address is also reached from loopback.
-            let is_loopback = host_of(&seed.text).parse::<IpAddr>();
-            let is_loopback =
-                is_loopback.map_or(seed.text.starts_with("localhost"), |ip| ip.is_loopback());
-            match is_loopback {
-                true => Err(PlaceError::LoopbackSeed {
-                    seed: seed.text.clone(),
-                    bind,
-                }),
-                false => Ok(bind),
-            }
+        (Some(bind), Some(local)) if local.is_loopback() && !bind.is_loopback() => match is_local {
+            Some(true) => Err(PlaceError::LoopbackSeed {
+                seed: seed.text.clone(),
+                bind,
+            }),
+            _ => Ok(bind),
+        },
+        // From loopback no packet leaves the machine, and the others would be told an address that is theirs.
+        (Some(bind), local)
+            if bind.is_loopback()
+                && (is_local == Some(false) || local.is_some_and(|local| !local.is_loopback())) =>
+        {
+            Err(PlaceError::LoopbackBind {
+                seed: seed.text.clone(),
+                bind,
+            })
         }
         (Some(bind), _) => Ok(bind),
         (None, Some(local)) => {
@@ -269,6 +286,15 @@ fn choose_bind(wish: &Wish, notes: &mut Vec<String>) -> Result<IpAddr, PlaceErro
         (None, None) => Err(PlaceError::NoRoute {
             seed: seed.text.clone(),
         }),
+    }
+}
+
+/// Whether a seed is on loopback; none for a name, which only a lookup tells.
+fn is_loopback_seed(text: &str) -> Option<bool> {
+    let host = host_of(text);
+    match host.parse::<IpAddr>() {
+        Ok(ip) => Some(ip.is_loopback()),
+        Err(_) => (host == "localhost").then_some(true),
     }
 }
 
@@ -303,7 +329,7 @@ fn choose_advertised(
         .chain(wish.addresses.iter().copied())
         .collect();
     reachable.retain(|address| unreachable(*address).is_none() && fits(bind, *address));
-    // The route to the seed stays first; IPv4 before IPv6, because more machines have it.
+    // The route to the seed stays first.
     let rest = usize::from(routed.is_some_and(|routed| reachable.first() == Some(&routed)));
     reachable[rest..].sort();
     reachable.dedup();
@@ -325,9 +351,25 @@ fn choose_advertised(
     Ok(Some(first.to_string()))
 }
 
-/// Whether a wildcard listens at an address. The one of IPv6 takes both.
+/// Whether a wildcard listens at an address. Each family has its own: the store at `::` takes no connections over IPv4.
 fn fits(wildcard: IpAddr, address: IpAddr) -> bool {
-    wildcard.is_ipv6() || address.is_ipv4()
+    wildcard.is_ipv6() == address.is_ipv6()
+}
+
+fn family(address: &IpAddr) -> &'static str {
+    match address {
+        IpAddr::V4(_) => "IPv4",
+        IpAddr::V6(_) => "IPv6",
+    }
+}
+
+/// The address by which this machine reaches what listens at a wildcard.
+#[must_use]
+pub fn loopback_of(wildcard: IpAddr) -> IpAddr {
+    match wildcard {
+        IpAddr::V4(_) => LOOPBACK,
+        IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+    }
 }
 
 fn check_advertised(host: &str) -> Result<String, PlaceError> {

@@ -5,6 +5,7 @@ use super::releaser::RELEASER_ROLE;
 use crate::config::{NodeConfig, Preset};
 use crate::core::place::{self, Place, PlaceError, Seed, Service, TakenPort, Wish};
 use crate::core::store_pin::{Pin, StoreId};
+use futures_util::future::join_all;
 use kumi_cluster::{
     Authority, ClusterNode, DriverError, MemberMetadata, MembershipError, MembershipRuntimeConfig,
     NodeChannels, NodeOptions, Transport,
@@ -70,13 +71,7 @@ pub(crate) async fn choose_place(config: &NodeConfig) -> Result<Place, JoinError
     let node = &config.node;
     // Others reach the node by an address that is not loopback, if it has one.
     let outward = node.bind.iter().find(|address| !address.is_loopback());
-    let seed = match node.join.first() {
-        Some(seed) => Some(Seed {
-            text: seed.as_str().to_owned(),
-            local: local_address_to(seed).await,
-        }),
-        None => None,
-    };
+    let seed = reached_seed(&node.join).await;
     let wish = Wish {
         name: node.name.clone(),
         host_name: rustix::system::uname()
@@ -89,6 +84,19 @@ pub(crate) async fn choose_place(config: &NodeConfig) -> Result<Place, JoinError
         addresses: own_addresses(),
     };
     Ok(Place::choose(&wish)?)
+}
+
+/// The first seed to which this machine has a route; without a route to any, the first. Names that do not resolve take their
+/// time at once, not one after the other.
+async fn reached_seed(seeds: &[Authority]) -> Option<Seed> {
+    let seeds = seeds.iter().map(|seed| async move {
+        let text = seed.as_str().to_owned();
+        let local = local_address_to(seed).await;
+        Seed { text, local }
+    });
+    let seeds = join_all(seeds).await;
+    let routed = seeds.iter().find(|seed| seed.local.is_some());
+    routed.or(seeds.first()).cloned()
 }
 
 /// The address of this machine from which packets to a seed go.
@@ -263,4 +271,21 @@ pub(crate) fn troubles(node: &ClusterNode) -> Vec<String> {
         .iter()
         .map(|(peer, error)| format!("{peer}: {error}"));
     words.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_seed_that_cannot_be_resolved_does_not_hide_another_one() {
+        let seeds = ["nowhere.invalid:7400", "127.0.0.1:7400"];
+        let seeds = seeds.map(|seed| Authority::new(seed).expect("a seed"));
+        let seed = reached_seed(&seeds).await.expect("a seed");
+        assert_eq!(seed.text, "127.0.0.1:7400");
+        assert_eq!(seed.local, Some(place::LOOPBACK));
+        let lost = reached_seed(&seeds[..1]).await.expect("a seed");
+        assert_eq!((&*lost.text, lost.local), ("nowhere.invalid:7400", None));
+        assert_eq!(reached_seed(&[]).await, None);
+    }
 }

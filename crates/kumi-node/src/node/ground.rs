@@ -55,7 +55,8 @@ impl Ground {
         let outside = outside(&config)?;
         let keys = Keys::read(&config, builder.key.as_ref(), &state)?;
         let bound = membership::bound(&config, &place);
-        let certificate = NodeCertificate::new(&keys, place.name.as_str(), hosts(&bound, &place))?;
+        let hosts = hosts(&config, &bound, &place);
+        let certificate = NodeCertificate::new(&keys, place.name.as_str(), hosts)?;
         let listeners = match config.http.on {
             Some(false) => None,
             _ => {
@@ -150,7 +151,8 @@ impl Ground {
         let address = match all().find(is_near).or(all().next()) {
             Some(address) if !address.ip().is_unspecified() => *address,
             // A wildcard takes connections to loopback too.
-            _ => SocketAddr::new(place::LOOPBACK, store.port()),
+            Some(wildcard) => SocketAddr::new(place::loopback_of(wildcard.ip()), store.port()),
+            None => SocketAddr::new(place::LOOPBACK, store.port()),
         };
         Some(address.to_string())
     }
@@ -190,11 +192,33 @@ fn read(path: &Path) -> Result<String, NodeError> {
 }
 
 /// The names and addresses by which others reach the node, for its certificate.
-fn hosts(bound: &[IpAddr], place: &Place) -> Vec<String> {
-    let bound = bound.iter().filter(|address| !address.is_unspecified());
+fn hosts(config: &NodeConfig, bound: &[IpAddr], place: &Place) -> Vec<String> {
+    let bound = bound.iter().chain(&config.http.bind);
+    let bound = bound.filter(|address| !address.is_unspecified());
     let bound = bound.map(IpAddr::to_string);
     let mut hosts: Vec<String> = bound.chain(place.advertise.clone()).collect();
     hosts.sort();
     hosts.dedup();
     hosts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::place::Wish;
+
+    #[test]
+    fn the_certificate_is_for_every_bound_address_and_the_advertised_name() {
+        let ip = |text: &str| text.parse().expect("an address");
+        let mut config = NodeConfig::default();
+        config.http.bind = vec![ip("10.0.0.8"), ip("127.0.0.1")];
+        let wish = Wish {
+            advertise: Some("a.example".into()),
+            ..Wish::default()
+        };
+        let place = Place::choose(&wish).expect("a place");
+        let bound = ["127.0.0.1", "0.0.0.0", "10.0.0.7"].map(ip);
+        let named = ["10.0.0.7", "10.0.0.8", "127.0.0.1", "a.example"];
+        assert_eq!(hosts(&config, &bound, &place), named);
+    }
 }

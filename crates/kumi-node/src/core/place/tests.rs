@@ -130,6 +130,55 @@ fn a_seed_on_loopback_is_refused_to_a_node_that_is_not() {
 }
 
 #[test]
+fn a_node_on_loopback_is_refused_a_seed_that_is_elsewhere() {
+    let check = |bind: &str, seed: Option<Seed>, advertise: Option<&str>, is_refused: bool| {
+        let wish = Wish {
+            bind: Some(ip(bind)),
+            advertise: advertise.map(str::to_owned),
+            seed: seed.clone(),
+            ..wish()
+        };
+        let chosen = Place::choose(&wish);
+        let refused = matches!(chosen, Err(PlaceError::LoopbackBind { .. }));
+        assert_eq!(refused, is_refused, "{bind} {seed:?} {chosen:?}");
+    };
+    for bind in ["127.0.0.1", "::1"] {
+        check(bind, seed("10.0.0.1:7400", "10.0.0.7"), None, true);
+        check(bind, seed("a.example:7400", "10.0.0.7"), None, true);
+        check(bind, seed("10.0.0.1", ""), None, true);
+        check(
+            bind,
+            seed("[2001:db8::1]:7400", ""),
+            Some("b.example"),
+            true,
+        );
+        check(bind, seed("127.0.0.1:7400", "127.0.0.1"), None, false);
+        check(bind, seed("localhost:7400", "::1"), None, false);
+        // A name that cannot be looked up now may be this machine's.
+        check(bind, seed("a.example:7400", ""), None, false);
+    }
+    let wish = Wish {
+        bind: Some(LOOPBACK),
+        seed: seed("10.0.0.1:7400", "10.0.0.7"),
+        ..wish()
+    };
+    let said = Place::choose(&wish).expect_err("elsewhere").to_string();
+    assert!(
+        said.starts_with(
+            "this node binds 127.0.0.1, which is loopback, and 10.0.0.1:7400 is on another machine"
+        ),
+        "{said}"
+    );
+    assert!(said.contains("leave --bind out"), "{said}");
+}
+
+#[test]
+fn what_listens_at_a_wildcard_is_reached_by_loopback_of_its_family() {
+    assert_eq!(loopback_of(ip("0.0.0.0")), ip("127.0.0.1"));
+    assert_eq!(loopback_of(ip("::")), ip("::1"));
+}
+
+#[test]
 fn a_wildcard_advertises_an_address_that_others_reach() {
     let check = |bind: &str, seed: Option<Seed>, expected: &str, note: &str| {
         let wish = Wish {
@@ -148,12 +197,15 @@ fn a_wildcard_advertises_an_address_that_others_reach() {
         "10.0.0.7",
         &format!("advertising 10.0.0.7 to the others, of 2 addresses {several}"),
     );
-    check(
-        "::",
-        None,
-        "10.0.0.7",
-        &format!("advertising 10.0.0.7 to the others, of 3 addresses {several}"),
-    );
+    // It listens on IPv6 only, whatever the route to the seed is.
+    for seed in [None, seed("192.168.1.1", "192.168.1.7")] {
+        check(
+            "::",
+            seed,
+            "2001:db8::7",
+            "advertising 2001:db8::7 to the others",
+        );
+    }
     let routed = seed("192.168.1.1", "192.168.1.7");
     check(
         "0.0.0.0",
@@ -178,7 +230,7 @@ fn a_wildcard_advertises_an_address_that_others_reach() {
     let said = Place::choose(&none).expect_err("no address").to_string();
     assert_eq!(
         said,
-        "0.0.0.0 binds all addresses, and this machine has none that others reach: name one with --advertise HOST"
+        "0.0.0.0 binds all IPv4 addresses, and this machine has none that others reach: name one with --advertise HOST"
     );
 }
 
