@@ -87,6 +87,9 @@ pub(crate) fn run_and_tell(
     front.process.oom_score.start(settings, ends_process);
     let now = front.clock.read();
     let mut store = Store::new(engine, random::seeds()?, now);
+    if let Some(id) = front.config.data_id {
+        store.set_data_id(id);
+    }
     if ends_process {
         crash::watch(store.running_command());
     }

@@ -164,9 +164,16 @@ impl StorePin {
     }
 
     /// Takes over which stores are live, all of them. The first one that is ever seen is pinned; of several at once, the
-    /// one with the lowest id.
+    /// one with the lowest id. Of several lives of one node only the latest has a store: the others have ended, and are still
+    /// to be given up by the members.
     pub fn handle_stores(&mut self, stores: impl IntoIterator<Item = LiveStore>) -> bool {
-        self.stores = stores.into_iter().take(MAX_STORES).collect();
+        let stores: BTreeSet<LiveStore> = stores.into_iter().take(MAX_STORES).collect();
+        let is_latest = |store: &&LiveStore| {
+            let of_node = |other: &&LiveStore| other.node.name() == store.node.name();
+            let lives = stores.iter().filter(of_node);
+            lives.map(|other| other.node.life()).max() == Some(store.node.life())
+        };
+        self.stores = stores.iter().filter(is_latest).cloned().collect();
         let first = self.stores.first().map(|store| store.id.clone());
         let is_new = self.pin.is_none() && first.is_some();
         if let (None, Some(id)) = (&self.pin, first) {

@@ -7,11 +7,14 @@
 //! node.json     name, process and ports of the node that runs or ran here
 //! node.lock     locked while a node runs here
 //! store-pin     which store the cluster uses
+//! store-id      the id of its own store, if that keeps no data on disk
 //! ```
 //! Files are replaced as a whole: a crash leaves the old one or the new one.
 
 use crate::core::store_pin::{Pin, PinTextError};
 use kumi_common::Chain;
+use kumi_jobs::ClusterId;
+use kumi_server::DataId;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -20,6 +23,9 @@ use std::path::{Path, PathBuf};
 
 /// The version of `node.json`. A reader does not take a later one.
 pub const RECORD_FORMAT: u32 = 1;
+
+/// The first line of the file with the id of a store, with the version of the file.
+const STORE_ID_HEADING: &str = "kumi store id 1\n";
 
 /// More than any file that is read here holds.
 const READ_LIMIT: u64 = 64 << 10;
@@ -64,6 +70,12 @@ pub enum StateError {
         /// What is wrong with it.
         #[source]
         source: PinTextError,
+    },
+    /// The file with the id of the node's own store is damaged or of a later version.
+    #[error("{} does not have the id of the node's store: mend it, or remove it and decide with kumi store use ID", .path.display())]
+    StoreId {
+        /// The file.
+        path: PathBuf,
     },
     /// The record of the node is damaged or of a later version.
     #[error("{} is no record of a node that this version of kumi reads ({reason}): remove it", .path.display())]
@@ -251,17 +263,59 @@ impl StateDir {
         }
     }
 
-    /// Reads which store the cluster uses; none if none was seen yet.
-    pub(crate) fn pin(&self) -> Result<Option<Pin>, StateError> {
+    /// Reads which store the cluster with these ids uses; none if none was seen yet. The pin of another cluster, whose node
+    /// had this directory before, is left alone until this one has a pin.
+    pub(crate) fn pin(&self, clusters: &[ClusterId]) -> Result<Option<Pin>, StateError> {
         let path = self.0.join("store-pin");
-        let text = read(&path)?;
-        let pin = text.map(|text| Pin::from_file(&text)).transpose();
-        pin.map_err(|source| StateError::Pin { path, source })
+        let Some(text) = read(&path)? else {
+            return Ok(None);
+        };
+        let pin = Pin::from_file(&text, clusters);
+        let pin = pin.map_err(|source| StateError::Pin { path, source })?;
+        match &pin {
+            // The ids change with the cluster's key.
+            Some(pin) if text != pin.to_file(clusters) => self.write_pin(pin, clusters)?,
+            Some(_) => {}
+            None => tracing::info!("the store pin in the state directory is of another cluster"),
+        }
+        Ok(pin)
     }
 
-    /// Writes which store the cluster uses.
-    pub(crate) fn write_pin(&self, pin: &Pin) -> Result<(), StateError> {
-        replace(&self.0.join("store-pin"), pin.to_file().as_bytes())
+    /// Writes which store the cluster with these ids uses.
+    pub(crate) fn write_pin(&self, pin: &Pin, clusters: &[ClusterId]) -> Result<(), StateError> {
+        replace(&self.0.join("store-pin"), pin.to_file(clusters).as_bytes())
+    }
+}
+
+/// The file with the id of a store whose data does not carry it: data that is in memory only, or is not saved yet.
+///
+/// ```text
+/// kumi store id 1
+/// 0123456789abcdef0123456789abcdef
+/// ```
+#[derive(Clone, Debug)]
+pub(crate) struct StoreIdFile(PathBuf);
+
+impl StoreIdFile {
+    /// In the directory of the data, or in the state directory if there is no such data.
+    pub(crate) fn in_directory(path: &Path) -> Self {
+        Self(path.join("store-id"))
+    }
+
+    /// The id; none if there is no file.
+    pub(crate) fn read(&self) -> Result<Option<DataId>, StateError> {
+        let Some(text) = read(&self.0)? else {
+            return Ok(None);
+        };
+        let id = text.strip_prefix(STORE_ID_HEADING);
+        let id = id.and_then(|id| DataId::parse(id.trim_end().as_bytes()));
+        let path = self.0.clone();
+        id.map(Some).ok_or(StateError::StoreId { path })
+    }
+
+    /// Writes the id.
+    pub(crate) fn write(&self, id: DataId) -> Result<(), StateError> {
+        replace(&self.0, format!("{STORE_ID_HEADING}{id}\n").as_bytes())
     }
 }
 
@@ -343,8 +397,14 @@ mod tests {
         let by = "a~0000000000000001".parse().expect("a life");
         let id = "8c3d".parse().expect("an id");
         let pin = Pin { count: 1, by, id };
-        state.write_pin(&pin).expect("written");
-        assert_eq!(state.pin().expect("readable"), Some(pin));
+        let [old, new, other] = [1, 2, 3].map(ClusterId::from_raw);
+        state.write_pin(&pin, &[old]).expect("written");
+        let read = |clusters: &[ClusterId]| state.pin(clusters).expect("readable");
+        assert_eq!(read(&[other]), None);
+        // The key is replaced, in two steps.
+        assert_eq!(read(&[old, new]), Some(pin.clone()));
+        assert_eq!(read(&[new]), Some(pin));
+        assert_eq!(read(&[old]), None);
         let mode = |name: &str| {
             let metadata = fs::metadata(state.path().join(name)).expect("a file");
             metadata.permissions().mode() & 0o777
@@ -373,6 +433,21 @@ mod tests {
     }
 
     #[test]
+    fn the_id_of_a_store_is_read_as_it_is_written_and_a_later_version_is_refused() {
+        let root = tempfile::tempdir().expect("a directory");
+        let file = StoreIdFile::in_directory(root.path());
+        assert_eq!(file.read().expect("readable"), None);
+        let id = DataId::parse(b"0123456789abcdef0123456789abcdef").expect("an id");
+        file.write(id).expect("written");
+        assert_eq!(file.read().expect("readable"), Some(id));
+        for wrong in ["", "kumi store id 1\n0123\n", "kumi store id 2\nx\n"] {
+            fs::write(root.path().join("store-id"), wrong).expect("written");
+            let error = file.read().expect_err(wrong).to_string();
+            assert!(error.contains("store-id"), "{error}");
+        }
+    }
+
+    #[test]
     fn what_a_later_version_wrote_is_refused_by_its_file() {
         let root = tempfile::tempdir().expect("a directory");
         let state = StateDir::at(root.path()).expect("made");
@@ -384,7 +459,7 @@ mod tests {
             "{error}"
         );
         fs::write(state.path().join("store-pin"), "kumi store pin 9\n").expect("written");
-        let error = state.pin().expect_err("later").to_string();
+        let error = state.pin(&[]).expect_err("later").to_string();
         assert!(error.contains("store-pin"), "{error}");
     }
 }

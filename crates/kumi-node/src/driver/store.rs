@@ -2,10 +2,14 @@
 //!
 //! Its addresses on loopback speak plain text and the others TLS, on one port. The users `kumi-node` and `kumi-app` are the
 //! node's: commands do not change them, and no file has them. The server does not end with membership, but with the node.
+//!
+//! The cluster knows the store by the id of its data set, which the AOF and the RDB file carry. The id of data that is in
+//! memory only, or that a crash took before the first save, is kept by the node: the store of a node that starts again is
+//! the cluster's store, although it is empty.
 
 use super::certificate::{CertificateError, NodeCertificate};
 use super::keys::Keys;
-use super::state_dir::{StateDir, StateError};
+use super::state_dir::{StateDir, StateError, StoreIdFile};
 use crate::config::StoreHere;
 use crate::core::place::{self, Service, TakenPort};
 use crate::core::store_pin::StoreId;
@@ -15,7 +19,9 @@ use kumi_server::{
     Config, ControlError, HostUser, Server, ServerConfig, ServerError, ServerHandle, StartError,
 };
 use kumi_store::config::{ConfigError, Origin};
+use std::ffi::OsStr;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use tokio::sync::watch;
@@ -52,6 +58,14 @@ pub enum StoreError {
         /// What the system said.
         #[source]
         source: std::io::Error,
+    },
+    /// Nodes with certificates of the operator's own have no user for a store that is not on loopback.
+    #[error(
+        "with certificates of your own nothing is derived from a key, so that nodes have no user to log in to a store at {address}: let the store listen on loopback only (store {{ bind \"127.0.0.1\" }}), name a store outside of the cluster (--store URL), or use a key (--key-file FILE)"
+    )]
+    NoUsers {
+        /// The address.
+        address: String,
     },
     /// The port is taken. The text says what to do.
     #[error("{0}")]
@@ -93,13 +107,25 @@ impl OwnStore {
         state: &StateDir,
         certificate: NodeCertificate,
     ) -> Result<(Self, NodeCertificate), StoreError> {
-        let config = server_config(here, bind, keys, state, &certificate)?;
+        let mut config = server_config(here, bind, keys, state, &certificate)?;
         let port = config.config.settings().port;
+        let id_file = id_file(&config, state);
+        config.data_id = match &id_file {
+            Some(file) => file.read()?,
+            None => None,
+        };
         let first = bind.first().copied();
         let start = move || -> Result<(Self, NodeCertificate), StoreError> {
+            let kept = config.data_id;
             let server = Server::start(config).map_err(|error| start_error(error, first, port))?;
             let handle = server.handle().clone();
-            let id = handle.data_id().to_string();
+            let id = handle.data_id();
+            if let Some(file) = id_file.filter(|_| kept != Some(id))
+                && let Err(error) = file.write(id)
+            {
+                tracing::warn!(error = %Chain(&error), "the store's id is not kept; it is another store after a restart");
+            }
+            let id = id.to_string();
             let named = trust::StoreId::new(&id).map_err(CertificateError::from)?;
             let certificate = certificate.with_store(named)?;
             handle.replace_identity(certificate.identity())?;
@@ -217,6 +243,13 @@ fn server_config(
         let hosts: Vec<String> = hosts.collect();
         set(&mut config, "bind", &hosts.join(" "), Origin::Host)?;
     }
+    let mut bound = config.settings().bind.iter();
+    if let Some(far) = bound.find(|address| !is_near(&address.host))
+        && keys.trust.is_none()
+    {
+        let address = String::from_utf8_lossy(&far.host).into_owned();
+        return Err(StoreError::NoUsers { address });
+    }
     let events = here.directives.get("notify-keyspace-events");
     let events = with_events(events.map_or("", String::as_str));
     set(&mut config, "notify-keyspace-events", &events, Origin::Host)?;
@@ -244,6 +277,26 @@ fn server_config(
             .into();
     }
     Ok(server)
+}
+
+/// Whether a host of `bind` is on loopback.
+fn is_near(host: &[u8]) -> bool {
+    let host = std::str::from_utf8(host).unwrap_or_default();
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+/// Where the node keeps the id of a store without an AOF: beside the data, so that a directory without it is another store,
+/// or in the state directory if nothing is saved.
+fn id_file(config: &ServerConfig, state: &StateDir) -> Option<StoreIdFile> {
+    let settings = config.config.settings();
+    match (settings.appendonly, config.keeps_files) {
+        (true, _) => None,
+        (false, true) => {
+            let dir = Path::new(OsStr::from_bytes(&settings.dir));
+            Some(StoreIdFile::in_directory(dir))
+        }
+        (false, false) => Some(StoreIdFile::in_directory(state.path())),
+    }
 }
 
 fn set(config: &mut Config, name: &str, value: &str, origin: Origin) -> Result<(), StoreError> {

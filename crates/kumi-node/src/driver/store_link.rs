@@ -256,7 +256,7 @@ impl Chooser {
             return;
         };
         tracing::info!(store = %pin.id, by = %pin.by, "the cluster uses this store");
-        if let Err(error) = self.state.write_pin(pin) {
+        if let Err(error) = self.state.write_pin(pin, &self.keys.clusters) {
             tracing::error!(error = %Chain(&error), "the store that the cluster uses is not recorded");
         }
         (self.announce)(pin);

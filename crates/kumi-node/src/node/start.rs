@@ -180,7 +180,7 @@ struct Joined {
 }
 
 async fn join(ground: &mut Ground, builder: &Builder) -> Result<Joined, NodeError> {
-    let pin = ground.state.pin()?;
+    let pin = ground.state.pin(&ground.keys.clusters)?;
     let reached = |port| membership::advertised(&ground.place, port);
     let http = ground.http_addresses();
     let announced = Announced {

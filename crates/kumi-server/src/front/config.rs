@@ -2,7 +2,7 @@
 
 use crate::base::log::LogControl;
 use crate::net::tls::config::TlsIdentity;
-use kumi_store::{Config, HostUser};
+use kumi_store::{Config, DataId, HostUser};
 use std::io;
 use std::path::PathBuf;
 
@@ -31,6 +31,9 @@ pub struct ServerConfig {
     pub ends_process: bool,
     /// Whether data is loaded from files at startup and kept in them: the RDB file, the append-only file.
     pub keeps_files: bool,
+    /// The id of the data set, unless the data that is loaded brings its own; none draws a new one. It is for a program that
+    /// counts a data set that was never saved as the one of the server's run before.
+    pub data_id: Option<DataId>,
     /// Users that the program needs. Their names begin with `kumi-`; commands do not change them, and no file has them.
     pub users: Vec<HostUser>,
     /// With a certificate here, each address of `bind` is served by what it is: a loopback address speaks plain text, every
@@ -50,6 +53,7 @@ impl From<Config> for ServerConfig {
             supervised: false,
             ends_process: false,
             keeps_files: false,
+            data_id: None,
             users: Vec::new(),
             by_address: None,
         }

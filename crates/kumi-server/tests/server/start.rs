@@ -3,7 +3,9 @@
 use crate::common::{
     Client, TEST_TIMEOUT, eventually, free_port, request, text, with_outward_address,
 };
-use kumi_server::{Config, ControlError, HostUser, Server, ServerConfig, StartError, TlsIdentity};
+use kumi_server::{
+    Config, ControlError, DataId, HostUser, Server, ServerConfig, StartError, TlsIdentity,
+};
 use kumi_store::config::Origin;
 use rcgen::{CertificateParams, KeyPair};
 use rustls::pki_types::pem::PemObject;
@@ -190,6 +192,28 @@ fn data_that_is_never_saved_is_another_data_set_at_each_start() {
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     let embedded = || kumi_server::embedded().unwrap().handle().data_id();
     assert_ne!(embedded(), embedded());
+}
+
+#[test]
+fn data_without_an_id_has_the_one_that_the_program_gives() {
+    let given = DataId::parse(b"0123456789abcdef0123456789abcdef");
+    let start = |dir: &Path, directives: &[(&str, &str)]| {
+        let mut config = config_at(dir, directives);
+        config.data_id = given;
+        let server = Server::start(config).unwrap();
+        let id = server.handle().data_id();
+        server.stop().unwrap();
+        Some(id)
+    };
+    let aof = [("appendonly", "yes")];
+    for directives in [&[][..], &aof] {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(start(dir.path(), directives), given);
+    }
+    // Data that has one keeps it.
+    let dir = tempfile::tempdir().unwrap();
+    let own = id_at(dir.path(), &aof, &["SET a 1"]);
+    assert_eq!(start(dir.path(), &aof).map(|id| id.to_string()), Some(own));
 }
 
 #[test]

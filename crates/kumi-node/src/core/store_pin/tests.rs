@@ -1,5 +1,6 @@
 use super::*;
 use kumi_common::{Life, Name};
+use kumi_jobs::ClusterId;
 use proptest::prelude::*;
 
 fn node(name: &str) -> NameAndLife {
@@ -15,6 +16,20 @@ fn id(text: &str) -> StoreId {
 fn pin(count: u64, by: &str, store: &str) -> Pin {
     let (by, id) = (node(by), id(store));
     Pin { count, by, id }
+}
+
+fn clusters(raw: &[u64]) -> Vec<ClusterId> {
+    raw.iter().copied().map(ClusterId::from_raw).collect()
+}
+
+/// As a node of the cluster that wrote it reads a file.
+fn read(text: &str) -> Result<Pin, PinTextError> {
+    let pin = Pin::from_file(text, &clusters(&[0xc1]))?;
+    Ok(pin.expect("of this cluster"))
+}
+
+fn written(pin: &Pin) -> String {
+    pin.to_file(&clusters(&[0xc1]))
 }
 
 fn store(store: &str, name: &str) -> LiveStore {
@@ -148,6 +163,39 @@ fn of_two_primaries_the_one_in_use_stays_and_a_newcomer_uses_none() {
     assert_eq!(newcomer.faults(), []);
 }
 
+/// The killed life is a member until the others give it up; its restart has another port, and so another authority.
+#[test]
+fn a_later_life_of_a_node_replaces_the_store_of_the_earlier_one() {
+    let old = store("aa", "s");
+    let new = LiveStore {
+        node: Name::new("s").expect("a name").with_life(Life::from_raw(2)),
+        address: "s:6380".into(),
+        ..old.clone()
+    };
+    for both in [[old.clone(), new.clone()], [new.clone(), old.clone()]] {
+        for before in [vec![], vec![old.clone()]] {
+            let mut state = StorePin::new(node("me"), Some(pin(0, "s", "aa")));
+            state.handle_stores(before);
+            state.handle_stores(both.clone());
+            assert_eq!(state.choice(), StoreChoice::Use(new.clone()));
+            assert_eq!(state.faults(), []);
+        }
+    }
+    // A node that came back with another data set has not two.
+    let other = LiveStore {
+        id: id("bb"),
+        ..new.clone()
+    };
+    let mut state = StorePin::new(node("me"), Some(pin(0, "s", "aa")));
+    state.handle_stores([old, other.clone()]);
+    assert_eq!(state.choice(), StoreChoice::Away(id("aa")));
+    let found = StoreFault::Other {
+        pinned: id("aa"),
+        found: other,
+    };
+    assert_eq!(state.faults(), [found]);
+}
+
 #[test]
 fn a_store_that_moved_to_another_address_or_node_is_used_there() {
     let mut state = StorePin::new(node("me"), None);
@@ -185,7 +233,7 @@ fn different_first_pins_are_a_fault_that_one_decision_ends_everywhere() {
 #[test]
 fn a_file_of_a_later_format_is_refused_by_its_number() {
     let newer = "kumi store pin 2\nid aa\n";
-    assert_eq!(Pin::from_file(newer), Err(PinTextError::Newer(2)));
+    assert_eq!(read(newer), Err(PinTextError::Newer(2)));
     assert_eq!(Pin::from_announcement("7 x"), Err(PinTextError::Newer(7)));
     let said = PinTextError::Newer(2).to_string();
     assert_eq!(
@@ -197,18 +245,39 @@ fn a_file_of_a_later_format_is_refused_by_its_number() {
         "kumi store pin",
         "kumi store pin 0\ncount 0\nby a~0000000000000001\nid aa\n",
         "kumi store pin x\n",
-        "kumi store pin 1\ncount -1\nby a~0000000000000001\nid aa\n",
-        "kumi store pin 1\ncount 1\nby a\nid aa\n",
-        "kumi store pin 1\ncount 1\nby a~0000000000000001\nid A-\n",
+        "kumi store pin 1\ncount -1\nby a~0000000000000001\nid aa\nclusters 00000000000000c1\n",
+        "kumi store pin 1\ncount 1\nby a\nid aa\nclusters 00000000000000c1\n",
+        "kumi store pin 1\ncount 1\nby a~0000000000000001\nid A-\nclusters 00000000000000c1\n",
         "kumi store pin 1\ncount 1\nby a~0000000000000001\n",
+        "kumi store pin 1\ncount 1\nby a~0000000000000001\nid aa\n",
+        "kumi store pin 1\ncount 1\nby a~0000000000000001\nid aa\nclusters \n",
+        "kumi store pin 1\ncount 1\nby a~0000000000000001\nid aa\nclusters c1\n",
         "REDIS0011",
     ] {
-        let read = Pin::from_file(wrong);
+        let read = read(wrong);
         assert!(
             matches!(read, Err(PinTextError::Malformed(_))),
             "{wrong:?} {read:?}"
         );
     }
+}
+
+/// A node that was in one cluster and joins another with the same state directory brings no decision along.
+#[test]
+fn the_pin_of_another_cluster_is_none() {
+    let decided = pin(5, "a", "aa");
+    let check = |written: &[u64], ours: &[u64], is_ours: bool| {
+        let text = decided.to_file(&clusters(written));
+        let read = Pin::from_file(&text, &clusters(ours)).expect("readable");
+        assert_eq!(read.is_some(), is_ours, "{written:?} {ours:?}");
+    };
+    check(&[1], &[1], true);
+    check(&[1], &[2], false);
+    // While the key is replaced, a cluster has the ids of both.
+    check(&[1], &[1, 2], true);
+    check(&[1, 2], &[2, 1], true);
+    check(&[1, 2], &[2], true);
+    check(&[1, 2], &[3, 4], false);
 }
 
 fn any_pin() -> impl Strategy<Value = Pin> {
@@ -220,15 +289,15 @@ fn a_count_that_no_decision_can_follow_is_refused() {
     let highest = pin(u64::MAX, "a", "one");
     let expected = Err(PinTextError::Malformed("its count is the highest there is"));
     assert_eq!(Pin::from_announcement(&highest.to_announcement()), expected);
-    assert_eq!(Pin::from_file(&highest.to_file()), expected);
+    assert_eq!(read(&written(&highest)), expected);
     let high = pin(MAX_COUNT, "a", "one");
-    let read = Pin::from_announcement(&high.to_announcement());
-    assert_eq!(read, Ok(high.clone()));
+    let announced = Pin::from_announcement(&high.to_announcement());
+    assert_eq!(announced, Ok(high.clone()));
     // What this node decides after it can be read again.
     let mut state = StorePin::new(node("b"), Some(high));
     assert!(state.use_store(id("two")));
     let kept = state.pin().cloned().unwrap();
-    assert_eq!(Pin::from_file(&kept.to_file()), Ok(kept));
+    assert_eq!(read(&written(&kept)), Ok(kept));
 }
 
 proptest! {
@@ -236,15 +305,15 @@ proptest! {
     fn both_texts_are_read_back(pin in any_pin(), huge in 0..=MAX_COUNT) {
         for count in [pin.count, huge] {
             let pin = Pin { count, ..pin.clone() };
-            prop_assert_eq!(Pin::from_file(&pin.to_file()), Ok(pin.clone()));
+            prop_assert_eq!(read(&written(&pin)), Ok(pin.clone()));
             prop_assert_eq!(Pin::from_announcement(&pin.to_announcement()), Ok(pin));
         }
     }
 
     #[test]
     fn no_text_panics(text in "\\PC{0,200}") {
-        let _ = Pin::from_file(&text);
-        let _ = Pin::from_file(&format!("kumi store pin 1\n{text}"));
+        let _ = Pin::from_file(&text, &[]);
+        let _ = Pin::from_file(&format!("kumi store pin 1\n{text}"), &[]);
         let _ = Pin::from_announcement(&text);
         let _ = text.parse::<StoreId>();
     }

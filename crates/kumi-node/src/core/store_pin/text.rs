@@ -6,10 +6,14 @@
 //!     count 0
 //!     by a~62f3f95a00000155
 //!     id 8c3d...
+//!     clusters 00000000000000c1
 //! ```
+//! The file names the cluster, because a state directory may be used by a node of another cluster later. A cluster has two
+//! ids while its key is replaced.
 
 use super::{MAX_COUNT, Pin, StoreId};
 use kumi_common::NameAndLife;
+use kumi_jobs::ClusterId;
 
 /// The version of both forms. A reader does not take a later one.
 pub const PIN_FORMAT: u32 = 1;
@@ -33,18 +37,20 @@ pub enum PinTextError {
 }
 
 impl Pin {
-    /// The file in the state directory.
+    /// The file in the state directory of a node of the cluster with these ids.
     #[must_use]
-    pub fn to_file(&self) -> String {
+    pub fn to_file(&self, clusters: &[ClusterId]) -> String {
         let Self { count, by, id } = self;
-        format!("{HEADING}{PIN_FORMAT}\ncount {count}\nby {by}\nid {id}\n")
+        let clusters: Vec<String> = clusters.iter().map(ToString::to_string).collect();
+        let clusters = clusters.join(" ");
+        format!("{HEADING}{PIN_FORMAT}\ncount {count}\nby {by}\nid {id}\nclusters {clusters}\n")
     }
 
-    /// Reads the file in the state directory.
+    /// Reads the file in the state directory of a node of the cluster with these ids; none if the pin is of another cluster.
     ///
     /// # Errors
     /// If a later version wrote it, or it is no such file.
-    pub fn from_file(text: &str) -> Result<Self, PinTextError> {
+    pub fn from_file(text: &str, clusters: &[ClusterId]) -> Result<Option<Self>, PinTextError> {
         if text.len() > MAX_FILE_BYTES {
             return Err(PinTextError::Malformed("it is too large"));
         }
@@ -60,7 +66,12 @@ impl Pin {
         let count = field("count", "no count in its second line")?;
         let by = field("by", "no node in its third line")?;
         let id = field("id", "no id in its fourth line")?;
-        pin(count, by, id)
+        let written = field("clusters", "no clusters in its fifth line")?;
+        let written: Result<Vec<ClusterId>, _> = written.split(' ').map(str::parse).collect();
+        let written = written.map_err(|_| PinTextError::Malformed("its clusters are no ids"))?;
+        let pin = pin(count, by, id)?;
+        let is_ours = written.iter().any(|id| clusters.contains(id));
+        Ok(is_ours.then_some(pin))
     }
 
     /// What a member announces.
