@@ -292,6 +292,9 @@ pub struct Releaser {
     rank: Option<u32>,
     queues: BTreeMap<Arc<str>, Known>,
     lives: BTreeMap<NameAndLife, Departed>,
+    /// Lives that departed within a lease, and when. A queue that is new is asked for them too: it may have been first used
+    /// just before a node died.
+    lately: BTreeMap<NameAndLife, Instant>,
     /// When each ask that is not in flight is due.
     agenda: Agenda,
     in_flight: BTreeSet<Order>,
@@ -308,6 +311,7 @@ impl Releaser {
             rank: None,
             queues: BTreeMap::new(),
             lives: BTreeMap::new(),
+            lately: BTreeMap::new(),
             agenda: Agenda::default(),
             in_flight: BTreeSet::new(),
             reports: VecDeque::new(),
@@ -323,6 +327,7 @@ impl Releaser {
         let rank = view.joined.then_some(rank);
         self.members = view.members.into_iter().map(|seen| seen.node).collect();
         self.members.insert(view.me);
+        self.lately.retain(|life, _| !self.members.contains(life));
         let returned = self
             .lives
             .keys()
@@ -363,13 +368,17 @@ impl Releaser {
         if cause == Cause::Forgotten || self.is_own(&life) {
             return;
         }
+        self.forget_late(now);
+        if self.lately.len() < MAX_LIVES {
+            self.lately.insert(life.clone(), now);
+        }
         for queue in self.queues.keys().cloned().collect::<Vec<_>>() {
             self.ask_for_all_ids(now, &life, &queue);
         }
     }
 
     /// Takes over the names of all queues. A queue that is new is listed, and asked for the departed lives that are
-    /// still kept; one that is not among them is forgotten.
+    /// still kept, or departed within a lease; one that is not among them is forgotten.
     pub fn handle_queues(&mut self, now: Instant, names: impl IntoIterator<Item = Arc<str>>) {
         let names: BTreeSet<Arc<str>> = names.into_iter().collect();
         let gone = self.queues.keys().filter(|queue| !names.contains(*queue));
@@ -387,6 +396,7 @@ impl Releaser {
             }
         }
         self.lives.retain(|_, departed| !departed.asks.is_empty());
+        self.forget_late(now);
         for queue in names {
             if self.queues.contains_key(&queue) {
                 continue;
@@ -401,7 +411,13 @@ impl Releaser {
                 asks: 0,
             };
             self.queues.insert(queue.clone(), known);
-            for life in self.lives.keys().cloned().collect::<Vec<_>>() {
+            let lives: BTreeSet<NameAndLife> = self
+                .lives
+                .keys()
+                .chain(self.lately.keys())
+                .cloned()
+                .collect();
+            for life in lives {
                 self.ask_for_all_ids(now, &life, &queue);
             }
         }
@@ -617,6 +633,12 @@ impl Releaser {
             }
             self.plan(life, &target);
         }
+    }
+
+    /// The leases of lives that departed earlier have ended.
+    fn forget_late(&mut self, now: Instant) {
+        let lease = self.rules.lease;
+        self.lately.retain(|_, since| *since + lease > now);
     }
 
     fn drop_oldest(&mut self) {

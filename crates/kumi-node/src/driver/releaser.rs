@@ -29,7 +29,7 @@ pub const RELEASER_ROLE: &str = "member";
 /// How long a queue may take to reply to an order.
 const CALL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How often the names of the queues are read, and how soon again after a failure.
+/// How often the names of the queues are read, and how soon again after a failure. They are also read when a node departed.
 const NAMES_EVERY: Duration = Duration::from_secs(10);
 const NAMES_RETRY: Duration = Duration::from_secs(1);
 
@@ -90,6 +90,7 @@ impl RunningReleaser {
             calls: JoinSet::new(),
             orders: HashMap::new(),
             names_at: Some(tokio::time::Instant::now()),
+            reads_again: false,
             stats: stats.clone(),
         };
         let watches = (node.lives(), node.subscribe());
@@ -157,6 +158,8 @@ struct Driver {
     orders: HashMap<Id, Order>,
     /// When the names of the queues are read next; none while they are being read.
     names_at: Option<tokio::time::Instant>,
+    /// Whether a node departed while they are being read: they are read once more then.
+    reads_again: bool,
     stats: Arc<Stats>,
 }
 
@@ -206,6 +209,11 @@ impl Driver {
             && let Some(life) = departure.name_and_life()
         {
             self.core.handle_departed(now(), life, cause(&departure));
+            // It may have been the first to use a queue, a moment ago.
+            match &mut self.names_at {
+                Some(at) => *at = tokio::time::Instant::now(),
+                None => self.reads_again = true,
+            }
         }
         self.see();
     }
@@ -255,10 +263,10 @@ impl Driver {
             Done::Beat(order) => self.core.handle_beat(&order),
             Done::Owners(order, owners) => self.core.handle_owners(now(), &order, owners),
             Done::Names(names) => {
-                let pause = if names.is_some() {
-                    NAMES_EVERY
-                } else {
-                    NAMES_RETRY
+                let pause = match (&names, std::mem::take(&mut self.reads_again)) {
+                    (Some(_), true) => Duration::ZERO,
+                    (Some(_), false) => NAMES_EVERY,
+                    (None, _) => NAMES_RETRY,
                 };
                 self.names_at = Some(tokio::time::Instant::now() + pause);
                 if let Some(names) = names {

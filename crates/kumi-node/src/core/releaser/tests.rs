@@ -528,6 +528,10 @@ fn a_new_queue_is_asked_for_the_lives_that_are_kept_and_a_removed_one_no_more() 
     lab.releaser
         .handle_release(lab.now, &order[0], ReleaseReply::Alive);
     lab.releaser.handle_queues(lab.now, ["resize".into()]);
+    let order = lab.orders();
+    assert_eq!(order, [release("resize", "b", 1)]);
+    lab.releaser
+        .handle_release(lab.now, &order[0], ReleaseReply::Released(0));
     assert_eq!(lab.orders(), []);
     assert_eq!(lab.releaser.pending_lives(), 0);
     lab.departed("b", Cause::Died);
@@ -563,4 +567,39 @@ fn lives_queues_and_orders_in_flight_are_bounded() {
         .handle_release(lab.now, &orders[3], ReleaseReply::Released(0));
     assert!(lab.releaser.poll_timeout().is_some());
     assert_eq!(lab.orders().len(), 1);
+}
+
+/// A node used a new queue for the first time, and died before the others had read the names of the queues again.
+#[test]
+fn a_queue_that_is_new_after_a_departure_is_asked_for_it() {
+    let queues = |names: &[&str]| -> Vec<Arc<str>> {
+        let names = names.iter().copied().chain(["new"]);
+        names.map(Arc::from).collect()
+    };
+    for known in [&[][..], &["mail"]] {
+        let mut lab = Lab::new("a", &["b"], known);
+        lab.view("a", &[]);
+        lab.departed("b", Cause::Died);
+        for order in lab.orders() {
+            let reply = ReleaseReply::Released(0);
+            lab.releaser.handle_release(lab.now, &order, reply);
+        }
+        lab.pass(100);
+        lab.releaser.handle_queues(lab.now, queues(known));
+        assert_eq!(lab.orders(), [release("new", "b", 1)], "{known:?}");
+
+        // A life that is back is not.
+        let mut lab = Lab::new("a", &["b"], known);
+        lab.departed("b", Cause::Died);
+        lab.view("a", &["b"]);
+        lab.releaser.handle_queues(lab.now, queues(known));
+        assert_eq!(lab.orders(), [], "{known:?}");
+    }
+    // Nor is one whose lease has ended.
+    let mut lab = Lab::new("a", &["b"], &[]);
+    lab.view("a", &[]);
+    lab.departed("b", Cause::Died);
+    lab.pass(15_000);
+    lab.releaser.handle_queues(lab.now, queues(&[]));
+    assert_eq!(lab.orders(), []);
 }

@@ -340,6 +340,55 @@ async fn a_call_that_panics_or_fails_is_repeated() {
     tokio::time::timeout(STUCK, test).await.expect("in time");
 }
 
+/// A store without a queue, which counts how often it is asked for one.
+#[derive(Default)]
+struct Empty(AtomicU64);
+
+impl Queues for Empty {
+    fn names(&self) -> Reply<'_, Vec<String>> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    fn release<'a>(
+        &'a self,
+        _queue: &'a str,
+        _cluster: &'a str,
+        _life: &'a NameAndLife,
+        _silent_for: Duration,
+    ) -> Reply<'a, Released> {
+        Box::pin(async { away() })
+    }
+
+    fn beat<'a>(&'a self, _queue: &'a str) -> Reply<'a, ()> {
+        Box::pin(async { away() })
+    }
+
+    fn node_owners<'a>(&'a self, _queue: &'a str) -> Reply<'a, Vec<ListedOwner>> {
+        Box::pin(async { away() })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn queues_are_looked_for_when_a_node_departed() {
+    let mut lab = Lab::new(Arc::new(InMemoryQueue::new()));
+    let (a, releaser) = lab.node("a").await;
+    releaser.stop().await;
+    let (b, releaser) = lab.node("b").await;
+    releaser.stop().await;
+    until(|| a.members().members.len() == 2 && b.status() == Some(NodeStatus::Up)).await;
+    let queues = Arc::new(Empty::default());
+    let rules = ReleaserRules::new([CLUSTER.into()]);
+    let releaser = RunningReleaser::start(rules, &a, queues.clone());
+    until(|| queues.0.load(Ordering::Relaxed) == 1).await;
+    let began = tokio::time::Instant::now();
+    b.leave().await.expect("it leaves");
+    until(|| a.members().members.len() == 1).await;
+    until(|| queues.0.load(Ordering::Relaxed) == 2).await;
+    assert!(began.elapsed() < NAMES_EVERY / 2, "{:?}", began.elapsed());
+    releaser.stop().await;
+}
+
 /// A queue whose operator switched releases off.
 struct SwitchedOff(AtomicU64);
 
