@@ -27,7 +27,6 @@ use crate::driver::status::{Collector, NodeSource, Phase};
 use crate::driver::store::OwnStore;
 use crate::driver::store_link::StoreLink;
 use crate::driver::tasks::Failures;
-use crate::driver::work::DEFAULT_QUEUE;
 use crate::http::{HttpServer, Readiness, Source};
 use kumi_cluster::{ClusterNode, MembershipSnapshot};
 use kumi_common::NameAndLife;
@@ -197,12 +196,13 @@ impl Node {
         Ok(muf)
     }
 
-    /// The default queue. Waits for a store that replies.
+    /// The default queue: `default`, or the one that the URL of a store outside of the cluster names. Waits for a store that
+    /// replies.
     ///
     /// # Errors
     /// If the queue cannot be connected.
     pub async fn jobs(&self) -> Result<Jobs, NodeError> {
-        self.queue(DEFAULT_QUEUE).await
+        self.queue(&self.link.default_queue()).await
     }
 
     /// A queue by its name. Waits for a store that replies.

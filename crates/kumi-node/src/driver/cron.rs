@@ -1,18 +1,21 @@
 //! The schedules of `cron` entries, declared as the node's set in each queue: what the configuration does not have any more is
 //! removed. Any worker of a queue runs them.
+//!
+//! The set is called `@cluster/node`, so that neither a program's set nor the node of another cluster on the same store has
+//! its name. Each queue is declared by itself: one that refuses is tried again, and keeps no other from its schedules.
 
 use super::queues::StoreQueues;
 use super::store_link::StoreLink;
-use super::work::connect;
 use crate::config::Cron;
-use kumi_common::Chain;
-use kumi_jobs::{Jobs, QueueError};
-use std::collections::BTreeMap;
+use kumi_common::{Chain, doubled};
+use kumi_jobs::{Jobs, NodeLife, QueueError};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// The pause after a declaration that failed.
-const RETRY: Duration = Duration::from_secs(1);
+/// The pause after the first round in which a queue refused; it doubles up to the second.
+const RETRY_FIRST: Duration = Duration::from_secs(1);
+const RETRY_MOST: Duration = Duration::from_secs(60);
 
 /// Declares the schedules of this node once per route to the store, for as long as it is polled.
 pub(crate) async fn declare(
@@ -23,42 +26,204 @@ pub(crate) async fn declare(
 ) {
     loop {
         let route = link.up().await;
-        match declare_at(&route.url, &entries, &node, &queues).await {
-            Ok(()) => link.left(&route).await,
-            Err(error) => {
-                tracing::warn!(error = %Chain(&error), "schedules are not declared yet");
-                sleep(RETRY).await;
-            }
+        let declaring = Declaring {
+            entries: &entries,
+            node: &node,
+            default_queue: link.default_queue(),
+            queues: &queues,
+        };
+        let declared = async {
+            declaring.run().await;
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = declared => {}
+            () = link.left(&route) => {}
         }
     }
 }
 
-async fn declare_at(
-    url: &str,
-    entries: &[Cron],
-    node: &str,
-    queues: &StoreQueues,
-) -> Result<(), QueueError> {
-    let mut sets: BTreeMap<Option<String>, Vec<&Cron>> = BTreeMap::new();
-    // A queue from which all schedules of this node were removed has them still.
-    for name in queues.all().await? {
-        sets.entry(Some(name)).or_default();
+/// The schedules of this node, and the store over one route.
+struct Declaring<'a> {
+    entries: &'a [Cron],
+    node: &'a str,
+    default_queue: String,
+    queues: &'a StoreQueues,
+}
+
+impl Declaring<'_> {
+    /// Returns when the set of every queue is declared.
+    async fn run(&self) {
+        let named = self.entries.iter().map(|entry| self.queue_of(entry));
+        let mut waiting: BTreeSet<String> = named.map(str::to_owned).collect();
+        let mut is_listed = false;
+        let mut failures = 0;
+        loop {
+            if !is_listed {
+                match self.queues.all().await {
+                    // A queue from which all schedules of this node were removed has them still.
+                    Ok(names) => {
+                        waiting.extend(names);
+                        is_listed = true;
+                    }
+                    Err(error) => {
+                        tracing::warn!(error = %Chain(&error), "the queues cannot be listed, in which schedules may be left");
+                    }
+                }
+            }
+            let mut refused = BTreeSet::new();
+            for queue in waiting {
+                if let Err(error) = self.declare_in(&queue).await {
+                    tracing::warn!(queue, error = %Chain(&error), "the schedules of a queue are not declared yet");
+                    refused.insert(queue);
+                }
+            }
+            waiting = refused;
+            if is_listed && waiting.is_empty() {
+                return;
+            }
+            sleep(doubled(RETRY_FIRST, RETRY_MOST, failures)).await;
+            failures += 1;
+        }
     }
-    for entry in entries {
-        sets.entry(entry.queue.clone()).or_default().push(entry);
+
+    /// Declares the set of one queue. While the cluster's key is replaced, what is left of the set under the other id is
+    /// removed.
+    async fn declare_in(&self, queue: &str) -> Result<(), QueueError> {
+        let jobs = Jobs::with_queue(self.queues.queue(queue).await?);
+        for (at, cluster) in self.queues.clusters().iter().enumerate() {
+            let prefix = NodeLife::cluster_prefix(*cluster);
+            let set = jobs.schedules(&format!("{prefix}{}", self.node));
+            let entries = self
+                .entries
+                .iter()
+                .filter(|entry| self.queue_of(entry) == queue);
+            let entries = entries.filter(|_| at == 0);
+            let set = entries.fold(set, |set, entry| set.schedule(entry.schedule()));
+            set.declare().await?;
+        }
+        Ok(())
     }
-    // The default queue is listed by its name, and has one set.
-    if let Some(unnamed) = sets.remove(&None) {
-        let jobs = connect(url, None).await?;
-        let name = jobs.queue().name().to_owned();
-        sets.entry(Some(name)).or_default().extend(unnamed);
+
+    fn queue_of<'a>(&'a self, entry: &'a Cron) -> &'a str {
+        entry.queue.as_deref().unwrap_or(&self.default_queue)
     }
-    for (queue, entries) in sets {
-        let jobs = Jobs::with_queue(queues.queue(&queue.unwrap_or_default()).await?);
-        let set = entries.iter().fold(jobs.schedules(node), |set, entry| {
-            set.schedule(entry.schedule())
-        });
-        set.declare().await?;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::store_client::StoreClient;
+    use super::*;
+    use crate::config::NodeConfig;
+    use kumi_jobs::{ClusterId, RedisOptions};
+    use std::sync::Arc;
+    use tokio::task::JoinSet;
+    use tokio::time::timeout;
+
+    /// Far beyond what any step takes.
+    const STUCK: Duration = Duration::from_secs(60);
+
+    fn entry(name: &str, queue: Option<&str>) -> Cron {
+        let text = match queue {
+            Some(queue) => format!("cron {name:?} \"0 9 * * *\" queue={queue:?}"),
+            None => format!("cron {name:?} \"0 9 * * *\""),
+        };
+        let config = NodeConfig::parse("kumi.kdl", &text).expect("a configuration");
+        config.cron.into_iter().next().expect("an entry")
     }
-    Ok(())
+
+    /// A server, and nodes that declare there.
+    struct Lab {
+        url: String,
+        link: StoreLink,
+        tasks: JoinSet<()>,
+        _server: kumi_server::Embedded,
+    }
+
+    impl Lab {
+        fn new() -> Self {
+            let server = kumi_server::embedded().expect("a server");
+            let url = server.url().to_owned();
+            let (link, probing) = StoreLink::outside(&url);
+            let mut tasks = JoinSet::new();
+            tasks.spawn(probing);
+            Self {
+                url,
+                link,
+                tasks,
+                _server: server,
+            }
+        }
+
+        async fn queue(&self, name: &str) -> Jobs {
+            let options = RedisOptions::from_url(&self.url).expect("a URL");
+            let options = options.queue(name).expect("a name");
+            Jobs::with_queue(Arc::new(options.connect().await.expect("a queue")))
+        }
+
+        async fn declare(&self, cluster: u64, node: &str, entries: &[Cron]) {
+            self.link.up().await;
+            let queues = StoreQueues::new(self.link.clone(), &[ClusterId::from_raw(cluster)]);
+            let declaring = Declaring {
+                entries,
+                node,
+                default_queue: self.link.default_queue(),
+                queues: &queues,
+            };
+            timeout(STUCK, declaring.run()).await.expect("in time");
+        }
+
+        async fn schedules(&self, queue: &str) -> Vec<String> {
+            let jobs = self.queue(queue).await;
+            let (_, schedules) = jobs.queue().schedules().await.expect("listed");
+            let names = schedules.into_iter().map(|schedule| schedule.name);
+            let names: BTreeSet<String> = names.collect();
+            names.into_iter().collect()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_node_removes_its_own_schedules_and_no_others_of_its_name() {
+        let lab = Lab::new();
+        lab.link.up().await;
+        let mail = lab.queue("mail").await;
+        let program = mail
+            .schedules("a")
+            .schedule(entry("digest", None).schedule());
+        program.declare().await.expect("declared");
+        lab.declare(1, "a", &[entry("one", Some("mail")), entry("two", None)])
+            .await;
+        lab.declare(2, "a", &[entry("other", Some("mail"))]).await;
+        assert_eq!(lab.schedules("mail").await, ["digest", "one", "other"]);
+        assert_eq!(lab.schedules("default").await, ["two"]);
+        lab.declare(1, "a", &[]).await;
+        assert_eq!(lab.schedules("mail").await, ["digest", "other"]);
+        assert!(lab.schedules("default").await.is_empty());
+        drop(lab.tasks);
+    }
+
+    #[tokio::test]
+    async fn a_queue_that_refuses_keeps_no_other_from_its_schedules() {
+        let mut lab = Lab::new();
+        lab.link.up().await;
+        // A queue of another format, which comes first.
+        lab.queue("a-later-one").await;
+        let client = StoreClient::connect(&lab.url).await;
+        let set = ["SET", "kumi:jobs:{a-later-one}:version", "999"];
+        let set = client.expect("a connection").call(&set).await;
+        assert_eq!(set.expect("set"), ["OK"]);
+        let queues = StoreQueues::new(lab.link.clone(), &[ClusterId::from_raw(1)]);
+        let entries = vec![
+            entry("one", Some("a-later-one")),
+            entry("two", Some("mail")),
+        ];
+        lab.tasks
+            .spawn(declare(entries, "a".into(), lab.link.clone(), queues));
+        let declared = async {
+            while lab.schedules("mail").await.is_empty() {
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(STUCK, declared).await.expect("declared");
+    }
 }

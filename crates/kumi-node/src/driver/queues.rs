@@ -46,6 +46,11 @@ impl StoreQueues {
         }
     }
 
+    /// The ids of this cluster: the first is written, the other one is accepted while the key is replaced.
+    pub(crate) fn clusters(&self) -> &[ClusterId] {
+        &self.clusters
+    }
+
     /// A queue by its name, connected.
     pub(crate) async fn queue(&self, name: &str) -> Result<Arc<RedisQueue>, QueueError> {
         let route = self.route()?;

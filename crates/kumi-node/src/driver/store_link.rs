@@ -17,9 +17,13 @@ use crate::core::store_pin::{LiveStore, Pin, StoreChoice, StoreFault, StoreId, S
 use kumi_cluster::driver::MembershipRuntimeShared;
 use kumi_cluster::{ClusterNode, ClusterWatch, Member};
 use kumi_common::Chain;
+use kumi_redis::ServerUrl;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::{mpsc, oneshot, watch};
+
+/// The queue of tasks that name none, unless the store's URL does.
+const DEFAULT_QUEUE: &str = "default";
 
 /// Decisions of people that wait; who makes one more waits.
 const MAX_DECISIONS: usize = 8;
@@ -122,6 +126,14 @@ impl StoreLink {
     /// Whether it replies.
     pub(crate) fn reach(&self) -> Reach {
         self.reach.borrow().clone()
+    }
+
+    /// The queue of tasks that name none: the one that the URL of a store outside of the cluster names, or the usual one.
+    pub(crate) fn default_queue(&self) -> String {
+        let route = self.choice.borrow().route.clone();
+        let url = route.and_then(|route| ServerUrl::parse(&route.url).ok());
+        let named = url.as_ref().and_then(ServerUrl::queue);
+        named.unwrap_or(DEFAULT_QUEUE).to_owned()
     }
 
     /// Waits for a store that replies. Never returns if the node ends first.

@@ -3,13 +3,18 @@
 //! A worker is an owner of the node's life, `@cluster/name~life/work`. When the node takes a new life, the worker moves on to
 //! it: what it runs is reported under the old one. It claims while the node is a member and is not draining, and it is begun
 //! again when the route to the store changes.
+//!
+//! A queue may declare a worker gone that lives: it was silent for some seconds, and a node that did not see it among the
+//! members asked for its release. All owners of that life are refused then, for ever. The worker goes on as an owner of the
+//! next higher life of the name. No member has that life, which the releasers of the others leave alone while it is later
+//! than the member's; when the node dies, they find it by comparing, or its lease ends.
 
 use super::lives::Standing;
 use super::programs::{Launcher, Output, Program, TaskProgram};
 use super::route::StoreRoute;
 use super::store_link::StoreLink;
 use crate::config::Work;
-use kumi_common::Chain;
+use kumi_common::{Chain, Name, NameAndLife, doubled};
 use kumi_jobs::{
     ClusterId, Context, Execution, Jobs, LEASE, NodeLife, Options, Owner, QueueError, RedisOptions,
     Task, TaskError, TaskHandler, Worker, WorkerControl, WorkerError,
@@ -22,9 +27,6 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-/// The queue of tasks that name none.
-pub(crate) const DEFAULT_QUEUE: &str = "default";
-
 /// The part of the node's life that its worker of a queue is.
 const PART: &str = "work";
 
@@ -34,6 +36,9 @@ const HANDLER_CONCURRENCY: usize = 100;
 /// The pause after a queue that could not be connected, or a worker that ended with an error.
 const RETRY: Duration = Duration::from_secs(1);
 
+/// The longest pause after a worker was declared gone although it lives. It doubles from `RETRY` each time.
+const RELEASED_RETRY_MOST: Duration = Duration::from_secs(60);
+
 /// Adds a handler of the program around the node to a worker.
 pub(crate) type AddHandler =
     Arc<dyn Fn(Worker<()>, &Arc<WorkCounters>) -> Worker<()> + Send + Sync>;
@@ -41,22 +46,24 @@ pub(crate) type AddHandler =
 /// What the worker of one queue runs.
 #[derive(Clone, Default)]
 pub(crate) struct QueuePlan {
-    /// The queue; none is the default one.
-    pub(crate) queue: Option<String>,
+    /// The name of the queue.
+    pub(crate) queue: String,
     pub(crate) entries: Vec<Work>,
     pub(crate) handlers: Vec<AddHandler>,
 }
 
 impl QueuePlan {
-    /// One plan per queue.
-    pub(crate) fn of(work: &[Work], handlers: Vec<AddHandler>) -> Vec<Self> {
-        let mut plans: BTreeMap<Option<String>, Self> = BTreeMap::new();
+    /// One plan per queue. Entries without a queue, and handlers, belong to the default one.
+    pub(crate) fn of(work: &[Work], handlers: Vec<AddHandler>, default_queue: &str) -> Vec<Self> {
+        let mut plans: BTreeMap<String, Self> = BTreeMap::new();
         for entry in work {
-            let plan = plans.entry(entry.queue.clone()).or_default();
+            let queue = entry.queue.as_deref().unwrap_or(default_queue);
+            let plan = plans.entry(queue.to_owned()).or_default();
             plan.entries.push(entry.clone());
         }
         if !handlers.is_empty() {
-            plans.entry(None).or_default().handlers = handlers;
+            let plan = plans.entry(default_queue.to_owned()).or_default();
+            plan.handlers = handlers;
         }
         let named = plans
             .into_iter()
@@ -196,7 +203,7 @@ impl QueueWorker {
                 node: life,
             };
             if let Err(error) = self.work(&route, &node, &stop).await {
-                let queue = self.plan.queue.as_deref().unwrap_or(DEFAULT_QUEUE);
+                let queue = &self.plan.queue;
                 tracing::error!(queue, error = %Chain(&error), "a worker ended; it begins again");
                 tokio::select! {
                     () = sleep(RETRY) => {}
@@ -213,7 +220,7 @@ impl QueueWorker {
         node: &NodeLife,
         stop: &CancellationToken,
     ) -> Result<(), WorkerError> {
-        let connecting = connect(&route.url, self.plan.queue.as_deref());
+        let connecting = connect(&route.url, &self.plan.queue);
         let jobs = tokio::select! {
             jobs = connecting => jobs?,
             () = stop.cancelled() => return Ok(()),
@@ -228,7 +235,7 @@ impl QueueWorker {
             }
         };
         let running = worker.run_until(ending);
-        let steering = self.steer(&control);
+        let steering = self.steer(&control, node);
         tokio::select! {
             ended = running => ended,
             () = steering => Ok(()),
@@ -261,29 +268,64 @@ impl QueueWorker {
         Ok(worker)
     }
 
-    /// Moves the worker to the node's present life, and lets it claim while the node takes work. Never ends.
-    async fn steer(&self, control: &WorkerControl) {
+    /// Moves the worker, which works in the life `node`, to the node's present life, and lets it claim while the node takes
+    /// work. A worker that was declared gone goes on in another life. Never ends.
+    async fn steer(&self, control: &WorkerControl, node: &NodeLife) {
         let mut standing = self.context.standing.clone();
+        // The node's life among the members, and the one of the worker's owner.
+        let mut of_node = node.node.clone();
+        let mut own = node.node.clone();
+        let mut releases = 0;
         loop {
             let now = standing.borrow_and_update().clone();
-            if let Some(life) = &now.life {
-                let node = NodeLife {
-                    cluster: self.context.cluster,
-                    node: life.clone(),
-                };
-                if let Ok(owner) = owner(&node) {
-                    control.renew_life(owner);
-                }
+            if let Some(life) = now.life.clone().filter(|life| *life != of_node) {
+                of_node = life.clone();
+                own = life;
+                releases = 0;
+                self.renew(control, &own);
             }
             match now.takes_work() {
                 true => control.undrain(),
                 false => control.drain(),
             }
-            if standing.changed().await.is_err() {
-                std::future::pending::<()>().await;
+            let released = async {
+                let owner = control.released().await;
+                // Mostly a new life of the node comes, too.
+                sleep(doubled(RETRY, RELEASED_RETRY_MOST, releases)).await;
+                owner
+            };
+            tokio::select! {
+                changed = standing.changed() => if changed.is_err() {
+                    std::future::pending::<()>().await;
+                },
+                Some(owner) = released => {
+                    let queue = &self.plan.queue;
+                    tracing::warn!(queue, %owner, "the worker was declared gone although it runs; others run its tasks again, and it goes on as another owner");
+                    releases = releases.saturating_add(1);
+                    if let Some(next) = next_life(&own) {
+                        own = next;
+                        self.renew(control, &own);
+                    }
+                }
             }
         }
     }
+
+    fn renew(&self, control: &WorkerControl, life: &NameAndLife) {
+        let node = NodeLife {
+            cluster: self.context.cluster,
+            node: life.clone(),
+        };
+        if let Ok(owner) = owner(&node) {
+            control.renew_life(owner);
+        }
+    }
+}
+
+/// The next higher life of the same name.
+fn next_life(life: &NameAndLife) -> Option<NameAndLife> {
+    let name = Name::new(life.name()).ok()?;
+    Some(name.with_life(life.life().successor()?))
 }
 
 fn owner(node: &NodeLife) -> Result<Owner, WorkerError> {
@@ -291,11 +333,8 @@ fn owner(node: &NodeLife) -> Result<Owner, WorkerError> {
         .map_err(|error| WorkerError::Config(error.to_string()))
 }
 
-/// The queue of this name on the store; none is the default one.
-pub(crate) async fn connect(url: &str, queue: Option<&str>) -> Result<Jobs, QueueError> {
-    let mut options = RedisOptions::from_url(url)?;
-    if let Some(queue) = queue {
-        options = options.queue(queue)?;
-    }
+/// The queue of this name on the store, over a connection of its own.
+async fn connect(url: &str, queue: &str) -> Result<Jobs, QueueError> {
+    let options = RedisOptions::from_url(url)?.queue(queue)?;
     Ok(Jobs::with_queue(Arc::new(options.connect().await?)))
 }

@@ -9,7 +9,7 @@ use crate::driver::run_program::KeptProgram;
 use crate::driver::serve::{ServeContext, Unit, UnitCounters, UnitPlan};
 use crate::driver::status::WorkerFacts;
 use crate::driver::store_link::StoreLink;
-use crate::driver::work::{DEFAULT_QUEUE, QueuePlan, QueueWorker, WorkContext, WorkCounters};
+use crate::driver::work::{QueuePlan, QueueWorker, WorkContext, WorkCounters};
 use kumi_common::NameAndLife;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,11 +30,12 @@ pub(super) struct Work {
 
 impl Work {
     pub(super) fn workers(&mut self, config: &NodeConfig, builder: &Builder) -> Vec<WorkerFacts> {
-        let plans = QueuePlan::of(&config.work, builder.handlers.clone());
+        let default_queue = self.link.default_queue();
+        let plans = QueuePlan::of(&config.work, builder.handlers.clone(), &default_queue);
         let workers = plans.into_iter().map(|plan| {
             let counters: Arc<WorkCounters> = Arc::default();
             let facts = WorkerFacts {
-                queue: plan.queue.clone().unwrap_or_else(|| DEFAULT_QUEUE.into()),
+                queue: plan.queue.clone(),
                 concurrency: plan.concurrency(),
                 counters: counters.clone(),
             };

@@ -1,10 +1,12 @@
 //! Tasks on three nodes, of which one is killed.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use kumi_jobs::{Context, Task, TaskError};
+use kumi_jobs::{Context, Gone, Released, Task, TaskError};
+use kumi_node::config::{StoreSection, StoreUrl};
 use kumi_node::{Builder, Node};
 
 use crate::common::{
@@ -111,6 +113,73 @@ async fn a_node_that_drains_takes_no_task_and_takes_them_again() {
 async fn until_draining(node: &Node) {
     crate::common::until_status(node, |status| {
         status.workers.iter().all(|worker| worker.draining)
+    })
+    .await;
+}
+
+/// The node is a member all the while, and takes no new life: another node did not see it, and found it silent.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_was_declared_gone_goes_on_as_another_owner() {
+    in_time(async {
+        let directory = tempfile::tempdir().expect("a directory");
+        let begun = Begun::default();
+        let node = builder("a", directory.path()).store(store_at(free_port()));
+        let first = Arc::new(AtomicBool::new(true));
+        let noted = begun.clone();
+        let node = node.handle(move |_: Resize, _: Context<()>| {
+            noted.lock().expect("no panic").push("a".to_owned());
+            let is_first = first.swap(false, Ordering::Relaxed);
+            async move {
+                if is_first {
+                    std::future::pending::<()>().await;
+                }
+                Ok::<_, TaskError>("a".to_owned())
+            }
+        });
+        let node = node.start().await.expect("a node");
+        node.ready().await;
+        let life = node.name().clone();
+        let jobs = node.jobs().await.expect("a queue");
+        let handle = jobs.enqueue(Resize).await.expect("enqueued");
+        until(|| !begun.lock().expect("no panic").is_empty()).await;
+        let owners = jobs.queue().owners().await.expect("owners");
+        let mut nodes = owners.iter().filter_map(|holding| holding.owner.node());
+        let gone = Gone::Node(nodes.next().expect("the owner is a node"));
+        let released = jobs.queue().release_owner(&gone, Duration::ZERO);
+        assert_eq!(released.await.expect("a reply"), Released::Tasks(1));
+
+        assert_eq!(handle.result().await.expect("a result"), "a");
+        let second = jobs.enqueue(Resize).await.expect("enqueued");
+        assert_eq!(second.result().await.expect("a result"), "a");
+        let me = node.cluster().name_and_life();
+        assert_eq!(me, life, "it took no new life");
+        node.shutdown().await.expect("stopped");
+    })
+    .await;
+}
+
+/// Handlers work on the queue that `jobs()` enqueues to, whatever the store's URL calls it.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_default_queue_is_the_one_of_the_url() {
+    in_time(async {
+        let directory = tempfile::tempdir().expect("a directory");
+        let server = kumi_server::embedded().expect("a server");
+        let begun = Begun::default();
+        for (url, queue) in [
+            (server.url().to_owned(), "default"),
+            (format!("{}?queue=mail", server.url()), "mail"),
+        ] {
+            let outside = StoreSection::Outside(StoreUrl::Plain(url));
+            let node = builder(queue, directory.path()).store(outside);
+            let node = quick(node, queue, &begun).start().await.expect("a node");
+            node.ready().await;
+            let jobs = node.jobs().await.expect("a queue");
+            assert_eq!(jobs.queue().name(), queue);
+            let handle = jobs.enqueue(Resize).await.expect("enqueued");
+            assert_eq!(handle.result().await.expect("a result"), queue);
+            assert_eq!(node.status().await.workers[0].queue, queue);
+            node.shutdown().await.expect("stopped");
+        }
     })
     .await;
 }
