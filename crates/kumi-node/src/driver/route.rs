@@ -21,6 +21,8 @@ pub(crate) struct StoreRoute {
     pub(crate) url: Arc<str>,
     /// Its URL for programs of the team.
     pub(crate) app_url: Arc<str>,
+    /// Why this node must not connect to the address, in words; none if it may.
+    pub(crate) problem: Option<String>,
 }
 
 impl StoreRoute {
@@ -32,6 +34,7 @@ impl StoreRoute {
             address: kumi_redis::without_password(url),
             url: url.into(),
             app_url: url.into(),
+            problem: None,
         }
     }
 
@@ -63,6 +66,7 @@ impl StoreRoute {
             url: url(users.map(|trust| trust.node_user()), users.is_some()),
             app_url: url(users.map(|trust| trust.app_user()), false),
             address,
+            problem: None,
         }
     }
 }

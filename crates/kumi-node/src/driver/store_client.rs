@@ -17,17 +17,27 @@ const MAX_PARTS: usize = 64;
 /// The longest line of a reply, in bytes.
 const MAX_LINE_BYTES: u64 = 64 << 10;
 
-/// An authenticated connection. A call that failed or was dropped leaves it unusable: make another one.
+/// An authenticated connection. A call that was dropped, or failed otherwise than by the store's reply, leaves it unusable: make
+/// another one.
 pub(crate) struct StoreClient(BufReader<Stream>);
 
 impl StoreClient {
     /// Connects and logs in as the URL says.
     pub(crate) async fn connect(url: &str) -> Result<Self, ServerError> {
+        Self::connect_to(url, None).await
+    }
+
+    /// The same; `node` is another node of the URL's Redis Cluster, `host:port`.
+    pub(crate) async fn connect_to(url: &str, node: Option<&str>) -> Result<Self, ServerError> {
         let mut route = Route::new(ServerUrl::parse(url)?)?;
         route.client_name = "kumi-node".into();
         route.library = "kumi-node";
         route.connect_timeout = CONNECT;
-        let stream = route.unless_plain(route.connect_socket(None)).await?;
+        let connecting = route.connect_socket(node);
+        let stream = match node {
+            None => route.unless_plain(connecting).await?,
+            Some(_) => connecting.await?,
+        };
         Ok(Self(BufReader::new(stream)))
     }
 

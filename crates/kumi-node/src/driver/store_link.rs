@@ -11,7 +11,7 @@ use super::keys::Keys;
 use super::membership::{PIN_SERVICE, STORE_ID_SERVICE, STORE_SERVICE};
 use super::route::{StoreRoute, is_loopback};
 use super::state_dir::StateDir;
-use super::store_probe::{Hint, probe};
+use super::store_probe::probe;
 use crate::core::place;
 use crate::core::store_pin::{LiveStore, Pin, StoreChoice, StoreFault, StoreId, StorePin};
 use kumi_cluster::driver::MembershipRuntimeShared;
@@ -80,7 +80,7 @@ impl StoreLink {
         let probing = async move {
             // The sender stays, so that the route does.
             let _choice = choice;
-            probe(receiver, reach, None).await;
+            probe(receiver, reach).await;
         };
         (link, probing)
     }
@@ -93,7 +93,7 @@ impl StoreLink {
         let choice = watch::Sender::new(Choice::default());
         let (decisions, made) = mpsc::channel(MAX_DECISIONS);
         let (reach, link) = Self::new(choice.subscribe(), Some(decisions));
-        let probing = probe(choice.subscribe(), reach, chooser.hint());
+        let probing = probe(choice.subscribe(), reach);
         let following = chooser.follow(node.shared(), node.subscribe(), choice, made);
         let both = async move {
             tokio::join!(probing, following);
@@ -184,11 +184,6 @@ pub(crate) struct Chooser {
 }
 
 impl Chooser {
-    /// Says why a store on loopback does not reply to a node that is elsewhere.
-    fn hint(&self) -> Option<Hint> {
-        (!self.is_on_loopback).then_some(hidden as Hint)
-    }
-
     /// Until membership ends. Then the last choice holds.
     async fn follow(
         mut self,
@@ -247,12 +242,16 @@ impl Chooser {
     fn route(&self, before: Option<Arc<StoreRoute>>) -> Option<Arc<StoreRoute>> {
         match self.pin.choice() {
             StoreChoice::Use(mut store) => {
-                if let Some((name, address)) = &self.own
-                    && store.node.name() == name
-                {
+                let own = self.own.as_ref();
+                let own = own.filter(|(name, _)| store.node.name() == name);
+                if let Some((_, address)) = own {
                     store.address.clone_from(address);
                 }
-                let route = StoreRoute::of_cluster(&store, &self.keys);
+                let mut route = StoreRoute::of_cluster(&store, &self.keys);
+                // Loopback of another machine is loopback of this one, where any server may be.
+                if own.is_none() && !self.is_on_loopback && is_loopback(&route.address) {
+                    route.problem = Some(place::loopback_store(&route.node));
+                }
                 let same = before.filter(|before| **before == route);
                 Some(same.unwrap_or_else(|| Arc::new(route)))
             }
@@ -284,13 +283,61 @@ fn live_store(member: &Member) -> Option<LiveStore> {
     })
 }
 
-fn hidden(route: &StoreRoute) -> Option<String> {
-    let is_hidden = is_loopback(&route.address) && !route.node.is_empty();
-    is_hidden.then(|| place::loopback_store(&route.node))
-}
-
 /// This machine's clock.
 pub(crate) fn unix_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_millis() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::NodeConfig;
+    use kumi_common::NameAndLife;
+    use kumi_unison::ClusterKey;
+
+    /// How a node, which is on loopback or not, reaches the store of node `a` at an address.
+    fn route(address: &str, is_on_loopback: bool, own: Option<&str>) -> Arc<StoreRoute> {
+        let directory = tempfile::tempdir().expect("a directory");
+        let state = StateDir::at(directory.path()).expect("made");
+        let key = ClusterKey::from_secret(&[7; 32]).expect("long enough");
+        let keys = Keys::read(&NodeConfig::default(), Some(&key), &state).expect("keys");
+        let node: NameAndLife = "a~0000000000000001".parse().expect("a life");
+        let mut chooser = Chooser {
+            pin: StorePin::new(node.clone(), None),
+            keys,
+            state,
+            own: own.map(|name| (name.to_owned(), "127.0.0.1:6379".to_owned())),
+            is_on_loopback,
+            announce: Box::new(|_| {}),
+        };
+        let store = LiveStore {
+            id: "8c3d".parse().expect("an id"),
+            node,
+            address: address.to_owned(),
+        };
+        chooser.pin.handle_stores([store]);
+        chooser.route(None).expect("a route")
+    }
+
+    #[test]
+    fn loopback_of_another_machine_is_not_asked() {
+        for near in ["127.0.0.1:6379", "[::1]:6379"] {
+            let problem = route(near, false, None).problem.clone();
+            let problem = problem.expect("it is another machine's");
+            assert!(problem.contains("start node a with --bind"), "{problem}");
+            assert_eq!(route(near, true, None).problem, None);
+        }
+        assert_eq!(route("10.0.0.1:6379", false, None).problem, None);
+        // Its own store is this machine's.
+        let own = route("10.0.0.1:6379", false, Some("a"));
+        assert_eq!((&*own.address, &own.problem), ("127.0.0.1:6379", &None));
+    }
+
+    #[test]
+    fn a_url_names_the_default_queue() {
+        let queue = |url: &str| StoreLink::outside(url).0.default_queue();
+        assert_eq!(queue("redis://localhost"), "default");
+        assert_eq!(queue("redis://localhost/?queue=mail"), "mail");
+    }
 }

@@ -1,8 +1,11 @@
 //! The store of a cluster: away and back, and a second one.
 
 use kumi_common::Name;
+use kumi_node::Node;
+use kumi_node::config::{NodeConfig, StoreHere, StoreSection};
 use kumi_node::core::status::{AttentionKind, Severity};
 use kumi_node::driver::channel::{self, Operate, Status, StoreUse};
+use kumi_node::driver::state_dir::StateDir;
 use kumi_node::http::Readiness;
 
 use crate::common::{builder, free_port, in_time, joining, seed, store_at, until, until_status};
@@ -106,6 +109,88 @@ async fn a_second_store_is_red_until_the_operator_decides() {
         connection.close().await;
         b.shutdown().await.expect("stopped");
         a.shutdown().await.expect("stopped");
+    })
+    .await;
+}
+
+/// Its data set was never saved. A person who runs such a store does not want to decide at each restart.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_saves_nothing_is_the_clusters_again_after_a_restart() {
+    in_time(async {
+        let mut ephemeral = StoreHere::default();
+        ephemeral.ephemeral = Some(true);
+        let mut unsaved = StoreHere::default();
+        unsaved.directives.insert("appendonly".into(), "no".into());
+        for mut here in [ephemeral, unsaved] {
+            let directory = tempfile::tempdir().expect("a directory");
+            let port = free_port().to_string();
+            here.directives.insert("port".into(), port);
+            let mut ids = Vec::new();
+            for _ in 0..2 {
+                let store = StoreSection::Here(here.clone());
+                let node = builder("a", directory.path()).store(store);
+                let node = node.start().await.expect("a node");
+                node.ready().await;
+                ids.push(node.status().await.store.expect("a store").id);
+                node.shutdown().await.expect("stopped");
+            }
+            assert_eq!(ids[0], ids[1]);
+        }
+    })
+    .await;
+}
+
+/// It was in another cluster before, where somebody decided.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_comes_from_another_cluster_does_not_decide_for_its_new_one() {
+    in_time(async {
+        let directory = tempfile::tempdir().expect("a directory");
+        let a = builder("a", directory.path()).store(store_at(free_port()));
+        let a = a.start().await.expect("a node");
+        a.ready().await;
+        let used = a.status().await.store.expect("a store").id;
+        let state = StateDir::at(&directory.path().join("b")).expect("a directory");
+        let pin = "kumi store pin 1\ncount 7\nby b~0000000000000001\nid other\nclusters 00000000000000c1\n";
+        std::fs::write(state.path().join("store-pin"), pin).expect("written");
+        let b = joining("b", directory.path(), seed(&a));
+        let b = b.start().await.expect("a node");
+        b.ready().await;
+        for node in [&a, &b] {
+            assert_eq!(node.status().await.store.expect("a store").id, used);
+        }
+        let kept = std::fs::read_to_string(state.path().join("store-pin")).expect("a file");
+        assert!(kept.contains(&format!("\nid {used}\n")), "{kept}");
+        b.shutdown().await.expect("stopped");
+        a.shutdown().await.expect("stopped");
+    })
+    .await;
+}
+
+/// The wildcard of IPv6 takes no connections over IPv4.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_on_all_addresses_of_a_family_is_used_by_its_own_node() {
+    in_time(async {
+        let has_ipv6 = std::net::TcpListener::bind("[::1]:0").is_ok();
+        for bind in ["0.0.0.0", "::"]
+            .into_iter()
+            .take(1 + usize::from(has_ipv6))
+        {
+            let directory = tempfile::tempdir().expect("a directory");
+            let mut config = NodeConfig::default();
+            config.node.advertise = Some("a.example".into());
+            let node = Node::builder()
+                .config(config)
+                .name("a")
+                .bind(bind.parse().expect("an address"))
+                .ports(0, 0)
+                .state_dir(directory.path())
+                .store(store_at(free_port()))
+                .start()
+                .await
+                .expect("a node");
+            node.ready().await;
+            node.shutdown().await.expect("stopped");
+        }
     })
     .await;
 }
