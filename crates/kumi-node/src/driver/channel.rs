@@ -3,7 +3,8 @@
 //!
 //! A connection has the rights of the operator once it has shown the operator's key. Whoever holds the cluster's key can derive
 //! it: it limits people, not nodes. Somebody with the operator's key alone connects as a guest, for whom this is the only channel
-//! of the port.
+//! of the port. With certificates of the operator's own there is no such key: a connection has the rights if its certificate has
+//! the role, as for `cluster.admin`.
 
 /// What `build.rs` wrote.
 mod protocol {
@@ -42,6 +43,9 @@ pub const CHANNEL: &str = "kumi.node";
 
 /// The error of what only the operator may ask.
 const FORBIDDEN: &str = "forbidden";
+
+/// The URI of an operator's certificate.
+const OPERATOR_ROLE: &str = "kumi-role:operator";
 
 /// Announces changes of a node. Clones announce to the same clients.
 #[derive(Clone, Debug)]
@@ -122,13 +126,20 @@ impl NodeService {
     }
 
     fn check(&self, call: &Call<KumiNodePeer>) -> Result<(), RemoteError> {
-        match self.operators().contains(&connection(&call.peer)) {
-            true => Ok(()),
-            false => Err(RemoteError::new(
-                FORBIDDEN,
-                "only the operator may ask that: show the operator's key (kumi key operator) first",
-            )),
-        }
+        let (is_operator, needed) = match self.keys.trust {
+            Some(_) => (
+                self.operators().contains(&connection(&call.peer)),
+                "show the operator's key (kumi key operator) first",
+            ),
+            None => (
+                has_role(&call.peer),
+                "the certificate needs the URI kumi-role:operator",
+            ),
+        };
+        let words = || format!("only the operator may ask that: {needed}");
+        is_operator
+            .then_some(())
+            .ok_or_else(|| RemoteError::new(FORBIDDEN, words()))
     }
 
     fn operators(&self) -> std::sync::MutexGuard<'_, BTreeSet<u128>> {
@@ -164,8 +175,13 @@ impl KumiNodeService for NodeService {
     }
 
     async fn operate(&self, call: Call<KumiNodePeer>, request: Operate) -> Result<(), RemoteError> {
-        let trust = self.keys.trust.as_ref();
-        if !trust.is_some_and(|trust| trust.is_operator_key(request.key.as_bytes())) {
+        let Some(trust) = &self.keys.trust else {
+            return Err(RemoteError::new(
+                FORBIDDEN,
+                "this cluster has certificates of its own, and no operator's key: the certificate needs the URI kumi-role:operator",
+            ));
+        };
+        if !trust.is_operator_key(request.key.as_bytes()) {
             tracing::warn!("a client showed a key that is not the operator's");
             return Err(RemoteError::new(
                 FORBIDDEN,
@@ -246,6 +262,12 @@ impl KumiNodeService for NodeService {
     async fn channel_closed(&self, peer: &KumiNodePeer) {
         self.operators().remove(&connection(peer));
     }
+}
+
+/// Whether the peer's certificate has the role of an operator.
+fn has_role(peer: &KumiNodePeer) -> bool {
+    let uris = peer.raw_channel().context().peer_uris();
+    uris.iter().any(|uri| uri == OPERATOR_ROLE)
 }
 
 fn connection(peer: &KumiNodePeer) -> u128 {

@@ -1,5 +1,6 @@
 //! Whole nodes on loopback, in this process.
 
+mod certificates;
 mod client;
 mod common;
 mod lifecycle;
