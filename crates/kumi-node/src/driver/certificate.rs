@@ -99,27 +99,44 @@ impl NodeCertificate {
     pub(crate) async fn keep(self, store: Option<ServerHandle>) {
         let mut looks = tokio::time::interval(LOOK_EVERY);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut is_taken = true;
         loop {
             looks.tick().await;
-            if !self.is_due(SystemTime::now()) {
-                continue;
-            }
-            if let Err(error) = self.renew() {
-                let error = &error as &dyn std::error::Error;
-                tracing::error!(error, "the node's certificate cannot be renewed");
-                continue;
-            }
-            if let Some(store) = store.clone() {
-                let identity = self.identity();
-                // It waits for the store's loop.
-                let replaced =
-                    tokio::task::spawn_blocking(move || store.replace_identity(identity)).await;
-                if let Ok(Err(error)) = replaced {
-                    tracing::error!(%error, "the store keeps its old certificate");
-                }
-            }
-            tracing::info!("the node's certificate was renewed");
+            let hand = |identity| hand_to(store.clone(), identity);
+            is_taken = self.look(SystemTime::now(), is_taken, hand).await;
         }
+    }
+
+    /// Renews the certificate if that is due, and hands it to the store unless that has taken the newest one. Returns whether
+    /// it has now.
+    async fn look<F, Handing>(&self, now: SystemTime, is_taken: bool, hand: F) -> bool
+    where
+        F: FnOnce(TlsIdentity) -> Handing,
+        Handing: Future<Output = Result<(), String>>,
+    {
+        let is_renewed = self.is_due(now) && self.try_renew();
+        if is_taken && !is_renewed {
+            return true;
+        }
+        match hand(self.identity()).await {
+            Ok(()) => {
+                tracing::info!("the node's certificate was renewed");
+                true
+            }
+            Err(error) => {
+                tracing::error!(%error, "the store keeps its old certificate for now");
+                false
+            }
+        }
+    }
+
+    fn try_renew(&self) -> bool {
+        let renewed = self.renew();
+        if let Err(error) = &renewed {
+            let error = error as &dyn std::error::Error;
+            tracing::error!(error, "the node's certificate cannot be renewed");
+        }
+        renewed.is_ok()
     }
 
     fn is_due(&self, now: SystemTime) -> bool {
@@ -136,6 +153,18 @@ impl NodeCertificate {
 
     fn shown(&self) -> std::sync::MutexGuard<'_, Shown> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Hands a certificate to the store, and waits for its loop. A node without a store has nothing to hand it to.
+async fn hand_to(store: Option<ServerHandle>, identity: TlsIdentity) -> Result<(), String> {
+    let Some(store) = store else {
+        return Ok(());
+    };
+    let replaced = tokio::task::spawn_blocking(move || store.replace_identity(identity)).await;
+    match replaced {
+        Ok(replaced) => replaced.map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
     }
 }
 
@@ -180,4 +209,42 @@ fn server_config(chain: &[u8], key: &[u8]) -> Result<Arc<rustls::ServerConfig>, 
         .with_no_client_auth()
         .with_single_cert(chain, key)?;
     Ok(Arc::new(config))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::NodeConfig;
+    use crate::driver::state_dir::StateDir;
+    use kumi_unison::ClusterKey;
+    use std::cell::Cell;
+
+    #[tokio::test]
+    async fn a_certificate_is_handed_to_the_store_until_it_was_taken() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let state = StateDir::at(directory.path()).expect("made");
+        let key = ClusterKey::from_secret(&[7; 32]).expect("long enough");
+        let keys = Keys::read(&NodeConfig::default(), Some(&key), &state).expect("keys");
+        let certificate = NodeCertificate::new(&keys, "a", vec!["10.0.0.1".into()]);
+        let certificate = certificate.expect("a certificate");
+        let handed = Cell::new(0);
+        let look = async |now: SystemTime, is_taken: bool, takes: bool| {
+            let hand = |_: TlsIdentity| {
+                handed.set(handed.get() + 1);
+                std::future::ready(takes.then_some(()).ok_or_else(|| "busy".to_owned()))
+            };
+            certificate.look(now, is_taken, hand).await
+        };
+        let now = SystemTime::now();
+        assert!(look(now, true, false).await, "nothing is due");
+        assert_eq!(handed.get(), 0);
+        let due = now + Duration::from_secs(30 * 24 * 3_600);
+        assert!(!look(due, true, false).await);
+        // It is not due any more, and the store has it not.
+        let now = SystemTime::now();
+        assert!(!look(now, false, false).await);
+        assert!(look(now, false, true).await);
+        assert!(look(now, true, true).await);
+        assert_eq!(handed.get(), 3);
+    }
 }

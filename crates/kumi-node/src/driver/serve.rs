@@ -192,15 +192,7 @@ impl Unit {
                 })
             }
             ServeCommand::Pipe(_) => {
-                let supervised = match Supervised::start(program.clone(), RestartRule::default()) {
-                    Ok(supervised) => supervised,
-                    Err(error) => {
-                        program
-                            .output
-                            .note(&pattern, &format!("starting sh: {error}"));
-                        return Ok(());
-                    }
-                };
+                let supervised = Supervised::new(program, RestartRule::default());
                 let way = supervised.way();
                 programs.keep(supervised);
                 muf.serve(&pattern, move |request: Request| {

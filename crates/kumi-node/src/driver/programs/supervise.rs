@@ -61,17 +61,23 @@ impl Supervised {
     /// If `sh` cannot be started, or the file with variables not be read.
     pub fn start(program: Program, rule: RestartRule) -> io::Result<Self> {
         let running = PipeProgram::start(&program)?;
-        let origin = Instant::now();
-        let mut supervision = Supervision::new(rule);
-        supervision.started(origin.elapsed());
-        Ok(Self {
+        let mut supervised = Self::new(program, rule);
+        supervised.note_start(running);
+        Ok(supervised)
+    }
+
+    /// A program that [`keep_running`](Self::keep_running) starts. If it cannot be started, that is tried again, as after an
+    /// end.
+    #[must_use]
+    pub fn new(program: Program, rule: RestartRule) -> Self {
+        Self {
             program,
-            pipes: watch::Sender::new(Some(running.pipe.clone())),
-            running: Some(running),
-            supervision,
-            origin,
+            pipes: watch::Sender::new(None),
+            running: None,
+            supervision: Supervision::new(rule),
+            origin: Instant::now(),
             grace: rule.grace,
-        })
+        }
     }
 
     /// The way to the program, for handlers of requests.
@@ -101,17 +107,19 @@ impl Supervised {
 
     fn start_again(&mut self) {
         match PipeProgram::start(&self.program) {
-            Ok(running) => {
-                self.pipes.send_replace(Some(running.pipe.clone()));
-                self.running = Some(running);
-                self.supervision.started(self.origin.elapsed());
-            }
+            Ok(running) => self.note_start(running),
             Err(error) => {
                 self.program.note(format_args!("starting sh: {error}"));
                 self.supervision
                     .ended(End::NotStarted, self.origin.elapsed());
             }
         }
+    }
+
+    fn note_start(&mut self, running: PipeProgram) {
+        self.pipes.send_replace(Some(running.pipe.clone()));
+        self.running = Some(running);
+        self.supervision.started(self.origin.elapsed());
     }
 
     fn note_end(&mut self, status: Option<ExitStatus>) {
@@ -271,6 +279,27 @@ mod tests {
             notes[..2],
             [format!("{again} 0.1 s"), format!("{again} 0.2 s")]
         );
+    }
+
+    #[tokio::test]
+    async fn a_program_whose_first_start_fails_is_started_when_it_can_be() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let place = directory.path().join("later");
+        let (mut program, mut heard) = program("echo up >&2; sleep 60");
+        program.captures_errors = true;
+        program.surroundings.dir = Some(place.clone());
+        let refused = Supervised::start(program.clone(), RestartRule::default());
+        assert!(refused.is_err(), "there is no such directory");
+        let mut supervised = Supervised::new(program, RestartRule::default());
+        tokio::select! {
+            why = supervised.keep_running() => panic!("{why:?}"),
+            () = async {
+                let note = heard.next().await;
+                assert!(note.starts_with("!api: starting sh: "), "{note}");
+                std::fs::create_dir(&place).expect("made");
+                while error_line(&mut heard).await != "up" {}
+            } => {}
+        }
     }
 
     #[tokio::test]
