@@ -7,6 +7,8 @@ mod certificates;
 mod commands;
 mod failures;
 mod namespaces;
+#[path = "../support/network.rs"]
+mod network;
 mod nodes;
 mod partition;
 #[path = "../support/process.rs"]
