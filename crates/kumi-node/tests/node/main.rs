@@ -4,5 +4,6 @@ mod certificates;
 mod client;
 mod common;
 mod lifecycle;
+mod outside;
 mod stores;
 mod work;

@@ -14,7 +14,7 @@ use crate::common::{
 };
 
 #[derive(serde::Serialize, serde::Deserialize)]
-struct Resize;
+pub(crate) struct Resize;
 
 impl Task for Resize {
     const TYPE: &'static str = "resize";
@@ -22,10 +22,10 @@ impl Task for Resize {
 }
 
 /// Where tasks were begun, by the names of nodes.
-type Begun = Arc<Mutex<Vec<String>>>;
+pub(crate) type Begun = Arc<Mutex<Vec<String>>>;
 
 /// A node whose tasks end at once.
-fn quick(builder: Builder, name: &'static str, begun: &Begun) -> Builder {
+pub(crate) fn quick(builder: Builder, name: &'static str, begun: &Begun) -> Builder {
     let begun = begun.clone();
     builder.handle(move |_: Resize, _: Context<()>| {
         begun.lock().expect("no panic").push(name.to_owned());
@@ -34,7 +34,7 @@ fn quick(builder: Builder, name: &'static str, begun: &Begun) -> Builder {
 }
 
 /// A node whose tasks never end.
-fn stuck(builder: Builder, name: &'static str, begun: &Begun) -> Builder {
+pub(crate) fn stuck(builder: Builder, name: &'static str, begun: &Begun) -> Builder {
     let begun = begun.clone();
     builder.handle(move |_: Resize, _: Context<()>| {
         begun.lock().expect("no panic").push(name.to_owned());
