@@ -11,6 +11,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::eviction::traces::Trace;
+use crate::node::options::{NodeArgs, NodeRunArgs};
 use crate::server_args::ServerArgs;
 use crate::types::options::TypesArgs;
 
@@ -44,6 +45,11 @@ pub(crate) enum Command {
     Jobs(JobsArgs),
     /// Measure saving under writes, loading, the append-only file and TLS, beside redis-server
     Durability(DurabilityArgs),
+    /// Measure nodes as processes: tasks of killed nodes, restarts under load, a node at rest, what a node costs
+    Node(NodeArgs),
+    /// Run a node of one measurement (started by `node` itself)
+    #[command(hide = true)]
+    NodeRun(NodeRunArgs),
     /// Run kumi's client of one measurement (started by `jobs` itself)
     #[command(hide = true)]
     JobsClient(JobsClientArgs),
@@ -530,6 +536,9 @@ pub(crate) struct JobsClientArgs {
     /// A bare list instead of a queue.
     #[arg(long)]
     pub(crate) bare: bool,
+    /// A thread per core instead of one.
+    #[arg(long)]
+    pub(crate) on_threads: bool,
     pub(crate) url: String,
     pub(crate) operation: String,
     pub(crate) count: usize,

@@ -11,9 +11,9 @@ mod memory;
 mod monitor;
 pub(crate) mod on_servers;
 pub(crate) mod ours;
-mod parties;
+pub(crate) mod parties;
 mod scripts;
-mod trial;
+pub(crate) mod trial;
 
 use std::time::Duration;
 

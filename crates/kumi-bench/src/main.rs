@@ -12,6 +12,7 @@ mod durability;
 mod eviction;
 mod jobs;
 mod muf;
+mod node;
 mod parts;
 mod procfs;
 mod progress;
@@ -46,6 +47,8 @@ fn main() -> ExitCode {
         Command::Cluster(args) => cluster::run(&args),
         Command::Jobs(args) => jobs::run(&args),
         Command::Durability(args) => durability::run(&args),
+        Command::Node(args) => node::run(&args),
+        Command::NodeRun(args) => node::process::run(&args),
         Command::JobsClient(args) => jobs::ours::run(&args),
         Command::JobsMemory(args) => jobs::run_memory(&args),
         Command::IdleClient(args) => store::idle::hold_connections(&args),

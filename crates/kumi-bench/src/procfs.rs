@@ -82,6 +82,13 @@ pub(crate) fn peak_resident_bytes(pid: u32) -> Result<u64> {
     Ok(kib * 1024)
 }
 
+/// How many descriptors a process has open.
+pub(crate) fn descriptors(pid: u32) -> Result<usize> {
+    let open = fs::read_dir(format!("/proc/{pid}/fd"))
+        .with_context(|| format!("cannot read the descriptors of process {pid}"))?;
+    Ok(open.count())
+}
+
 /// Makes the peak what is resident now.
 pub(crate) fn reset_peak(pid: u32) -> Result<()> {
     fs::write(format!("/proc/{pid}/clear_refs"), "5")
@@ -160,11 +167,13 @@ mod tests {
         assert!(resident_bytes(pid).unwrap() > 4096);
         reset_peak(pid).unwrap();
         assert!(peak_resident_bytes(pid).unwrap() > 4096);
+        assert!(descriptors(pid).unwrap() >= 3);
     }
 
     #[test]
     fn a_process_that_does_not_exist_is_an_error() {
         assert!(CpuTime::of(u32::MAX).is_err());
         assert!(resident_bytes(u32::MAX).is_err());
+        assert!(descriptors(u32::MAX).is_err());
     }
 }

@@ -5,6 +5,7 @@
     reason = "a failed step of a test is a failed test"
 )]
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
@@ -344,4 +345,65 @@ fn a_small_run_of_durability_prints_a_line_per_figure() {
     }
     assert_eq!(fs::read_dir(temporary.path()).unwrap().count(), 0);
     assert_eq!(processes_in(temporary.path()), Vec::<String>::new());
+}
+
+/// How many rounds nodes are killed and restarted in; `test.sh --full` sets it.
+const NODE_ROUNDS: &str = "KUMI_NODE_ROUNDS";
+
+/// Seconds that a lease holds at least after the death of its node.
+const LEASE_HOLDS: f64 = 13.0;
+
+#[test]
+fn nodes_lose_no_task_when_one_is_killed_stopped_restarted_or_cut_off() {
+    let temporary = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kumi-bench"));
+    command
+        .args(["node", "--no-peers"])
+        .args(["--only", "kill,restart,pause,store,rolling,partition"])
+        .env("TMPDIR", temporary.path());
+    match std::env::var(NODE_ROUNDS) {
+        Ok(rounds) => command.args(["--runs", &rounds]),
+        Err(_) => command.arg("--quick"),
+    };
+    let output = command.output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{errors}\n{text}");
+    println!("{text}");
+    let figures: BTreeMap<&str, f64> = text.lines().filter_map(figure_of_kumi).collect();
+    let figure = |name: &str| {
+        let value = figures.get(name);
+        *value.unwrap_or_else(|| panic!("no {name} in {text}"))
+    };
+    for none in [
+        "kill.local.lost",
+        "kill.lan.lost",
+        "restart.local.lost",
+        "restart.lan.lost",
+        "pause.stale_accepted",
+        "pause.reported_twice",
+        "store.lost",
+        "rolling.calls_failed",
+        "rolling.tasks_lost",
+    ] {
+        assert_eq!(figure(&format!("node.{none}")), 0.0, "{none} in {text}");
+    }
+    // Membership gave the tasks back, and not the end of the lease. How soon it does is for a machine at rest to say.
+    for early in ["kill.local", "kill.lan", "restart.local", "restart.lan"] {
+        let slowest = figure(&format!("node.{early}.slowest"));
+        assert!(slowest < LEASE_HOLDS, "{early} took {slowest} s: {text}");
+    }
+    if !text.contains("partition was not measured") {
+        assert_eq!(figure("node.partition.stale_accepted"), 0.0, "{text}");
+        assert_eq!(figure("node.partition.reported_twice"), 0.0, "{text}");
+    }
+    assert_eq!(processes_in(temporary.path()), Vec::<String>::new());
+    assert_eq!(fs::read_dir(temporary.path()).unwrap().count(), 0);
+}
+
+/// The name and the value of a figure line of kumi's.
+fn figure_of_kumi(line: &str) -> Option<(&str, f64)> {
+    let (name, rest) = line.strip_prefix("figure name=")?.split_once(' ')?;
+    let value = rest.strip_prefix("server=kumi value=")?.split(' ').next()?;
+    Some((name, value.parse().ok()?))
 }

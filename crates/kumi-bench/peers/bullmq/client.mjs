@@ -1,4 +1,4 @@
-// The client of BullMQ for `kumi-bench jobs`. Takes: Redis URL, operation, tasks, concurrency.
+// The client of BullMQ for `kumi-bench jobs` and `kumi-bench node`. Takes: Redis URL, operation, tasks, concurrency.
 //
 // It does what src/jobs/client.rs does: says `ready`, waits for a line, carries out the operation, says `done`. The
 // worker and the queue have BullMQ's defaults; finished jobs are kept, as they are by default.
@@ -90,6 +90,17 @@ if (operation === 'enqueue-one') {
   await work(() => {}).waitUntilReady();
   await sleep(SETTLE_MS);
   await go();
+  await new Promise(() => {});
+} else if (operation === 'hold') {
+  // For `kumi-bench node`: says which jobs began, and never ends them.
+  await go();
+  const hold = (job) => {
+    console.log(`+ ${job.data.number}`);
+    return new Promise(() => {});
+  };
+  const worker = new Worker(NAME, hold, { connection: connect(), concurrency });
+  await worker.waitUntilReady();
+  console.log('working');
   await new Promise(() => {});
 } else {
   throw new Error(`no operation is named ${operation}`);

@@ -57,7 +57,11 @@ impl Party for Kumi {
 
 /// Runs the client.
 pub(crate) fn run(args: &JobsClientArgs) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
+    let mut builder = match args.on_threads {
+        true => tokio::runtime::Builder::new_multi_thread(),
+        false => tokio::runtime::Builder::new_current_thread(),
+    };
+    let runtime = builder
         .enable_all()
         .build()
         .context("cannot start a runtime")?;

@@ -41,15 +41,19 @@ const BULLMQ_FILES: [(&str, &str); 3] = [
 
 /// A queue that takes part.
 #[derive(Clone, Debug)]
-pub(super) struct Party {
+pub(crate) struct Party {
     pub(super) name: &'static str,
     start: Start,
 }
 
 #[derive(Clone, Debug)]
 enum Start {
-    /// `kumi-bench jobs-client`, which keeps as many succeeded tasks as this.
-    Ours { program: PathBuf, keep: usize },
+    /// `kumi-bench jobs-client`, which keeps as many succeeded tasks as this, on one thread or on one per core.
+    Ours {
+        program: PathBuf,
+        keep: usize,
+        on_threads: bool,
+    },
     /// `kumi-bench jobs-client --bare`.
     Bare(PathBuf),
     /// The Rust peers' program.
@@ -60,11 +64,24 @@ enum Start {
 
 impl Party {
     /// Kumi, keeping so many succeeded tasks.
-    pub(super) fn ours(keep: usize) -> Result<Party> {
+    pub(crate) fn ours(keep: usize) -> Result<Party> {
+        Party::ours_with(keep, false)
+    }
+
+    /// The same on as many threads as there are cores, like a node.
+    pub(crate) fn ours_on_threads(keep: usize) -> Result<Party> {
+        Party::ours_with(keep, true)
+    }
+
+    fn ours_with(keep: usize, on_threads: bool) -> Result<Party> {
         let program = own_program()?;
         Ok(Party {
             name: OURS,
-            start: Start::Ours { program, keep },
+            start: Start::Ours {
+                program,
+                keep,
+                on_threads,
+            },
         })
     }
 
@@ -82,7 +99,7 @@ impl Party {
     }
 
     /// The command that carries out an operation.
-    pub(super) fn command(
+    pub(crate) fn command(
         &self,
         url: &str,
         operation: &str,
@@ -90,9 +107,16 @@ impl Party {
         concurrency: usize,
     ) -> Command {
         let mut command = match &self.start {
-            Start::Ours { program, keep } => {
+            Start::Ours {
+                program,
+                keep,
+                on_threads,
+            } => {
                 let mut command = Command::new(program);
                 command.args(["jobs-client", "--keep", &keep.to_string(), url]);
+                if *on_threads {
+                    command.arg("--on-threads");
+                }
                 command
             }
             Start::Bare(program) => {
@@ -176,7 +200,7 @@ fn rust_program(progress: &Progress, report: &mut Report) -> Result<(PathBuf, Ve
 
 /// Installs BullMQ into the bench's cache directory, in the versions of the lock file. `npm ci` would be stricter, but
 /// wants entries for the native parts of every platform.
-pub(super) fn bullmq(node: &Path, progress: &Progress) -> Result<Party> {
+pub(crate) fn bullmq(node: &Path, progress: &Progress) -> Result<Party> {
     let node = on_path(node).with_context(|| format!("{} was not found", node.display()))?;
     let directory = cache_directory()
         .context("there is no home directory")?

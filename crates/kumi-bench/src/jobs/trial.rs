@@ -23,7 +23,7 @@ const FIGURES: usize = 9;
 
 /// How the server writes to disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Disk {
+pub(crate) enum Disk {
     None,
     EverySecond,
 }
@@ -38,14 +38,14 @@ impl Disk {
 }
 
 /// A server, and the way to run clients against it.
-pub(super) struct Trial<'a> {
+pub(crate) struct Trial<'a> {
     stage: &'a Stage,
     server: Server,
 }
 
 /// What a client's operation took.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Outcome {
+pub(crate) struct Outcome {
     pub(super) seconds: f64,
     pub(super) server: CpuTime,
     pub(super) client: CpuTime,
@@ -58,11 +58,11 @@ impl Outcome {
         tasks as f64 / self.seconds
     }
 
-    pub(super) fn server_us(&self, tasks: usize) -> f64 {
+    pub(crate) fn server_us(&self, tasks: usize) -> f64 {
         self.server.busy_ns as f64 / 1000.0 / tasks as f64
     }
 
-    pub(super) fn client_us(&self, tasks: usize) -> f64 {
+    pub(crate) fn client_us(&self, tasks: usize) -> f64 {
         self.client.busy_ns as f64 / 1000.0 / tasks as f64
     }
 
@@ -81,9 +81,14 @@ fn share(time: CpuTime, seconds: f64) -> f64 {
 }
 
 impl<'a> Trial<'a> {
-    pub(super) fn start(stage: &'a Stage, redis: &Contender, disk: Disk) -> Result<Trial<'a>> {
+    pub(crate) fn start(stage: &'a Stage, redis: &Contender, disk: Disk) -> Result<Trial<'a>> {
         let server = redis.start(stage, disk.directives())?;
         Ok(Trial { stage, server })
+    }
+
+    /// On a server that runs already.
+    pub(crate) fn on(stage: &'a Stage, server: Server) -> Trial<'a> {
+        Trial { stage, server }
     }
 
     pub(super) fn address(&self) -> SocketAddr {
@@ -121,7 +126,7 @@ impl<'a> Trial<'a> {
     }
 
     /// Runs an operation and reads what it took.
-    pub(super) fn measure(
+    pub(crate) fn measure(
         &self,
         party: &Party,
         operation: &str,
@@ -149,7 +154,7 @@ impl<'a> Trial<'a> {
     }
 
     /// Enqueues tasks without measuring it.
-    pub(super) fn fill(&self, party: &Party, count: usize) -> Result<()> {
+    pub(crate) fn fill(&self, party: &Party, count: usize) -> Result<()> {
         self.measure(party, "enqueue-bulk", count, 1)?;
         Ok(())
     }

@@ -65,6 +65,11 @@ impl Stage {
         &self.cores
     }
 
+    /// Splits the cores between servers and clients from now on.
+    pub(crate) fn pin(&mut self) {
+        self.cores = Cores::pinned();
+    }
+
     /// Starts a process on the clients' cores.
     pub(crate) fn spawn_client(&self, command: &mut Command) -> std::io::Result<Child> {
         self.nursery.spawn(command)
@@ -227,6 +232,15 @@ pub(crate) struct Server {
 }
 
 impl Server {
+    /// A process that was started otherwise, and replies at this address.
+    pub(crate) fn adopt(child: Child, address: SocketAddr, name: &'static str) -> Server {
+        Server {
+            child,
+            address,
+            name,
+        }
+    }
+
     pub(crate) fn name(&self) -> &'static str {
         self.name
     }
@@ -307,48 +321,42 @@ pub(crate) fn contenders(
 pub(crate) fn kumi(kumi_server: Option<&Path>, progress: &Progress) -> Result<Contender> {
     let program = match kumi_server {
         Some(path) => find_program(path, "check --kumi-server")?,
-        None => build_kumi_server(progress)?,
+        None => build_program("kumi-server", progress)?,
     };
     Ok(Contender::new("kumi", Kind::Redis, program))
 }
 
-/// Builds kumi-server with the `dist` profile into the target directory this program runs from, so that what is measured
-/// is what the sources say. When it is up to date, cargo does nothing. A bench copied elsewhere takes the kumi-server
+/// Builds a package's program of the same name with the `dist` profile into the target directory this program runs from, so that
+/// what is measured is what the sources say. When it is up to date, cargo does nothing. A bench copied elsewhere takes the program
 /// beside it.
-fn build_kumi_server(progress: &Progress) -> Result<PathBuf> {
+pub(crate) fn build_program(package: &str, progress: &Progress) -> Result<PathBuf> {
     let bench = env::current_exe().context("cannot find this program's own path")?;
-    let beside = bench.with_file_name("kumi-server");
+    let beside = bench.with_file_name(package);
     let target = bench
         .ancestors()
         .nth(2)
         .filter(|directory| directory.join("CACHEDIR.TAG").exists());
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let (Some(target), true) = (target, workspace.join("Cargo.toml").exists()) else {
-        return find_program(&beside, "name one with --kumi-server");
+        return find_program(&beside, &format!("name one with --{package}"));
     };
-    progress.line("building kumi-server (cargo build --profile dist -p kumi-server)");
+    progress.line(&format!(
+        "building {package} (cargo build --profile {PROFILE} -p {package})"
+    ));
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
-        .args([
-            "build",
-            "--profile",
-            PROFILE,
-            "-p",
-            "kumi-server",
-            "--bin",
-            "kumi-server",
-            "--target-dir",
-        ])
+        .args(["build", "--profile", PROFILE, "-p", package])
+        .args(["--bin", package, "--target-dir"])
         .arg(target)
         .current_dir(&workspace)
         .status()
-        .context("cannot run cargo; name a built server with --kumi-server")?;
+        .with_context(|| format!("cannot run cargo; name a built program with --{package}"))?;
     if !status.success() {
-        bail!("cargo could not build kumi-server ({status}); name a built one with --kumi-server");
+        bail!("cargo could not build {package} ({status}); name a built one with --{package}");
     }
     find_program(
-        &target.join(PROFILE).join("kumi-server"),
-        "cargo built it elsewhere; name it with --kumi-server",
+        &target.join(PROFILE).join(package),
+        &format!("cargo built it elsewhere; name it with --{package}"),
     )
 }
 
@@ -391,7 +399,7 @@ pub(crate) fn free_address() -> Result<SocketAddr> {
 }
 
 /// The last three lines of a log, joined to one; "none" if there are none.
-fn end_of_log(log: &Path) -> String {
+pub(crate) fn end_of_log(log: &Path) -> String {
     let text = fs::read_to_string(log).unwrap_or_default();
     let lines: Vec<&str> = text
         .lines()
