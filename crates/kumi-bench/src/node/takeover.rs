@@ -24,6 +24,10 @@ const VICTIM: usize = NODES - 1;
 const WITHIN: [(NetworkPreset, f64); 2] = [(NetworkPreset::Local, 6.0), (NetworkPreset::Lan, 11.0)];
 const RESTARTED_WITHIN: f64 = 6.0;
 
+/// How long a node has been a member before it is killed, at least. One that dies with its first heartbeats is noticed later, and its
+/// lease ends first.
+const MEMBER_FOR: Duration = Duration::from_secs(3);
+
 /// Far beyond a lease and BullMQ's two intervals.
 pub(super) const TAKEOVER_LIMIT: Duration = Duration::from_secs(150);
 
@@ -169,6 +173,7 @@ fn killed(nodes: &mut Nodes<'_>, tasks: usize) -> Result<Round> {
     let own = nodes.fill(VICTIM, tasks)?;
     let before = nodes.totals(STORE)?;
     let start = nodes.start_of(VICTIM)?;
+    nodes.listen(MEMBER_FOR);
     let at = nodes.kill(VICTIM);
     let last = nodes.begun_elsewhere(&own, start, TAKEOVER_LIMIT)?;
     // The others let their tasks end when all nodes run again.
@@ -186,6 +191,7 @@ fn restarted(nodes: &mut Nodes<'_>, tasks: usize) -> Result<Round> {
     let own = nodes.fill(VICTIM, tasks)?;
     let before = nodes.totals(STORE)?;
     let start = nodes.start_of(VICTIM)?;
+    nodes.listen(MEMBER_FOR);
     let at = nodes.kill(VICTIM);
     nodes.spawn(VICTIM)?;
     nodes.started(VICTIM)?;
