@@ -34,6 +34,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tracing_subscriber::filter::LevelFilter;
 
 use crate::jobs::client::Mail;
 use crate::node::options::{NetworkPreset, NodeRunArgs};
@@ -78,7 +79,9 @@ impl Task for Hold {
 
 /// Runs the node until it is told to stop, or until its input ends.
 pub(crate) fn run(args: &NodeRunArgs) -> Result<()> {
+    // A line per task would be measured too.
     tracing_subscriber::fmt()
+        .with_max_level(LevelFilter::WARN)
         .with_writer(std::io::stderr)
         .init();
     let runtime = tokio::runtime::Builder::new_multi_thread()
