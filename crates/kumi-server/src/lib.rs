@@ -19,7 +19,7 @@ mod program;
 mod server;
 mod start;
 
-pub use base::log::LogControl;
+pub use base::log::{LogControl, PROGRAM_OUTPUT};
 pub use base::shutdown::Shutdown;
 pub use embedded::{Builder, EmbedError, Embedded, embedded, embedded_at, embedded_with};
 pub use files::aof::{Checked, Manifest, ManifestError, Part, check_aof, check_rdb};
@@ -30,6 +30,6 @@ pub use kumi_store::{Config, DataId, HostUser};
 pub use net::listen::{Addresses, ListenError, Listeners};
 pub use net::tls::config::{TlsIdentity, TlsIdentityError};
 pub use program::startup::main_from_args;
-pub use program::{Program, ProgramError, prepare_process};
+pub use program::{Presence, Program, ProgramError, prepare_process};
 pub use server::run;
 pub use start::{Server, StartError};

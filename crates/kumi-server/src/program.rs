@@ -7,7 +7,7 @@ pub(crate) mod startup;
 mod supervise;
 
 use crate::base::crash;
-use crate::base::log::{self, Target};
+use crate::base::log::{self, LogControl, Target};
 use crate::base::shutdown::Shutdown;
 use crate::front::{ServerConfig, ServerError};
 use crate::net::listen::{Addresses, ListenError, Listeners};
@@ -91,43 +91,84 @@ impl Program {
         self
     }
 
+    /// For a program that starts the server itself, as a node does: what to start it with, and what the process shows of it.
+    /// The log has the lines with which a server introduces itself.
+    #[must_use]
+    pub fn into_server(mut self) -> (ServerConfig, Presence) {
+        introduce(
+            &self.server.config,
+            self.server.file.as_deref(),
+            self.server.keeps_files,
+        );
+        let settings = self.server.config.settings();
+        let path = settings.pidfile.as_ref();
+        let presence = Presence {
+            path: path.map(|path| PathBuf::from(OsStr::from_bytes(path))),
+            pid_file: None,
+            supervisor: Supervisor::find(settings.supervised),
+        };
+        self.server.supervised = presence.supervisor.is_some();
+        (self.server, presence)
+    }
+
+    /// The log of the process; none if the program had one before.
+    #[must_use]
+    pub fn log(&self) -> Option<LogControl> {
+        self.server.log.clone()
+    }
+
     /// Serves until SIGTERM, SIGINT or SHUTDOWN. `ready` is called with the addresses once the data is loaded and
     /// clients are served.
     ///
     /// # Errors
     /// An address cannot be listened on, or the server failed later.
-    pub fn run(mut self, ready: impl FnOnce(&Addresses, &Settings)) -> Result<(), ProgramError> {
-        let keeps_files = self.server.keeps_files;
-        introduce(
-            &self.server.config,
-            self.server.file.as_deref(),
-            keeps_files,
-        );
-        let settings = self.server.config.settings();
-        let listeners = Listeners::open(settings)?;
+    pub fn run(self, ready: impl FnOnce(&Addresses, &Settings)) -> Result<(), ProgramError> {
+        let (server, mut presence) = self.into_server();
+        let settings = server.config.settings().clone();
+        let listeners = Listeners::open(&settings)?;
         if listeners.is_empty() {
             return Err(ProgramError::NothingToListenOn);
         }
-        let _pid_file = settings.pidfile.as_ref().and_then(|path| {
-            let path = PathBuf::from(OsStr::from_bytes(path));
-            PidFile::write(path)
-        });
+        presence.listening();
         let shutdown = Shutdown::new();
         let _signals = SignalWatch::start(shutdown.clone()).map_err(ProgramError::Signals)?;
-        let settings = settings.clone();
-        let supervisor = Supervisor::find(settings.supervised);
         tracing::info!("Server initialized");
-        self.server.supervised = supervisor.is_some();
-        let served = run_and_tell(self.server, listeners, &shutdown, |handle| {
+        let served = run_and_tell(server, listeners, &shutdown, |handle| {
             ready(handle.addresses(), &settings);
-            if let Some(supervisor) = &supervisor {
-                supervisor.ready();
-            }
+            presence.ready();
         });
-        if let Some(supervisor) = &supervisor {
+        presence.stopping();
+        Ok(served?)
+    }
+}
+
+/// What a process shows of its server: the pid file, which is removed when this is dropped, and messages to the service
+/// manager. The order of calls: [`listening`](Self::listening), [`ready`](Self::ready), [`stopping`](Self::stopping).
+#[derive(Debug)]
+pub struct Presence {
+    path: Option<PathBuf>,
+    pid_file: Option<PidFile>,
+    supervisor: Option<Supervisor>,
+}
+
+impl Presence {
+    /// Writes the pid file. Call it when the server has its addresses: until then the file may be another server's.
+    pub fn listening(&mut self) {
+        self.pid_file = self.path.take().and_then(PidFile::write);
+    }
+
+    /// Tells the service manager that clients can connect.
+    pub fn ready(&self) {
+        if let Some(supervisor) = &self.supervisor {
+            supervisor.ready();
+        }
+    }
+
+    /// Tells the service manager that the server stops or has stopped.
+    pub fn stopping(&self) {
+        if let Some(supervisor) = &self.supervisor {
             supervisor.stopping();
         }
-        Ok(served?)
     }
 }
 
@@ -213,6 +254,7 @@ fn introduce(config: &Config, file: Option<&Path>, keeps_files: bool) {
 }
 
 /// The file with the process id, removed at the end.
+#[derive(Debug)]
 struct PidFile(PathBuf);
 
 impl PidFile {

@@ -8,6 +8,8 @@
 //! debug, info, and warn or error. Times are UTC: local time would need a time zone database, and
 //! UTC makes logs of several machines comparable.
 //!
+//! What programs write that a node runs is in the log at every level but `nothing`: its target is [`PROGRAM_OUTPUT`].
+//!
 //! As in Redis, the log file is opened for every line, so it can be rotated by renaming it.
 
 use kumi_store::config::LogLevel;
@@ -18,6 +20,7 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
 use tracing_subscriber::fmt::{FmtContext, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt;
@@ -26,9 +29,12 @@ use tracing_subscriber::reload;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry};
 
+/// The target of events with the text of programs that a node runs. They are events of the level info.
+pub const PROGRAM_OUTPUT: &str = "kumi::program";
+
 /// Changes the log level while the server runs.
 #[derive(Clone, Debug)]
-pub struct LogControl(reload::Handle<LevelFilter, Registry>);
+pub struct LogControl(reload::Handle<Targets, Registry>);
 
 impl LogControl {
     /// Sets the level.
@@ -59,14 +65,16 @@ pub(crate) fn install(target: Target, level: LogLevel) -> Option<LogControl> {
     installed.ok().map(|()| LogControl(handle))
 }
 
-fn filter(level: LogLevel) -> LevelFilter {
-    match level {
-        LogLevel::Debug => LevelFilter::TRACE,
-        LogLevel::Verbose => LevelFilter::DEBUG,
-        LogLevel::Notice => LevelFilter::INFO,
-        LogLevel::Warning => LevelFilter::WARN,
-        LogLevel::Nothing => LevelFilter::OFF,
-    }
+fn filter(level: LogLevel) -> Targets {
+    let (level, of_programs) = match level {
+        LogLevel::Debug => (LevelFilter::TRACE, LevelFilter::INFO),
+        LogLevel::Verbose => (LevelFilter::DEBUG, LevelFilter::INFO),
+        LogLevel::Notice => (LevelFilter::INFO, LevelFilter::INFO),
+        LogLevel::Warning => (LevelFilter::WARN, LevelFilter::INFO),
+        LogLevel::Nothing => (LevelFilter::OFF, LevelFilter::OFF),
+    };
+    let all = Targets::new().with_default(level);
+    all.with_target(PROGRAM_OUTPUT, of_programs)
 }
 
 impl<'a> MakeWriter<'a> for Target {

@@ -87,8 +87,8 @@ impl Shutdown {
         *lock(&self.0.unfinished_file) = None;
     }
 
-    /// Removes the file that is being written: the process ends before it is complete.
-    pub(crate) fn remove_unfinished_file(&self) {
+    /// Removes the file that the server is writing. For a process that is about to end before the file is complete.
+    pub fn remove_unfinished_file(&self) {
         if let Some(path) = lock(&self.0.unfinished_file).take()
             && let Err(error) = std::fs::remove_file(&path)
         {

@@ -69,8 +69,12 @@ impl Listeners {
         Self::open_by(settings, false)
     }
 
-    /// The same; `by_address` says that the addresses of `port` are [`Access::ByAddress`].
-    pub(crate) fn open_by(settings: &Settings, by_address: bool) -> Result<Self, ListenError> {
+    /// The same; with `by_address`, the addresses of `port` speak plain text on loopback and TLS elsewhere, see
+    /// [`ServerConfig::by_address`](crate::ServerConfig::by_address).
+    ///
+    /// # Errors
+    /// The first address that could not be opened.
+    pub fn open_by(settings: &Settings, by_address: bool) -> Result<Self, ListenError> {
         let mut listeners = Self(open_tcp(settings, by_address, &[])?.new);
         if let Some(path) = &settings.unixsocket {
             let path = PathBuf::from(OsStr::from_bytes(path));
@@ -148,6 +152,12 @@ impl Listeners {
             (is_plain && is_loopback(ip)).then(|| SocketAddr::new(ip, address.port()))
         });
         addresses.next()
+    }
+
+    /// Whether clients of this machine reach the server without TLS: on a loopback address, or by a Unix socket.
+    #[must_use]
+    pub fn has_local(&self) -> bool {
+        self.plain_loopback().is_some() || self.unix_path().is_some()
     }
 
     /// The path of the first Unix socket.
