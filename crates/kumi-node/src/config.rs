@@ -29,7 +29,7 @@ mod write;
 pub use change::{Change, ChangeKind, Changes};
 pub use kumi_kdl::{Diagnostic, Diagnostics, MAX_FILE_BYTES};
 pub use settings::{Place, Reload, SETTINGS, Section, Setting};
-pub use values::{backoff, duration};
+pub use values::{advertised, backoff, duration, seed};
 
 use kumi_cluster::Authority;
 use kumi_common::Name;
@@ -130,6 +130,18 @@ pub struct CertificateFiles {
     pub authority: PathBuf,
 }
 
+impl CertificateFiles {
+    /// The files of a certificate chain, its private key, and the authorities.
+    #[must_use]
+    pub fn new(certificate: PathBuf, key: PathBuf, authority: PathBuf) -> Self {
+        Self {
+            certificate,
+            key,
+            authority,
+        }
+    }
+}
+
 /// Networks whose timeouts are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -158,9 +170,9 @@ pub enum LogLevel {
     /// What failed.
     Error,
     /// What needs attention.
+    #[default]
     Warn,
     /// Life-cycle events.
-    #[default]
     Info,
     /// What is done, in detail.
     Debug,

@@ -39,4 +39,5 @@ pub(crate) mod work;
 pub use certificate::CertificateError;
 pub use keys::KeyError;
 pub use membership::JoinError;
-pub use store::StoreError;
+pub use route::{app_url, app_url_at};
+pub use store::{StoreError, apply_directives};

@@ -3,6 +3,7 @@
 //! ```text
 //! start    state directory and keys, HTTP, store, join, workers        builder.rs, ground.rs, start.rs, work.rs
 //! stop     workers drain, the node leaves, HTTP, store                 here
+//! reload   another configuration or key while the node runs            reload.rs, work.rs
 //! ```
 //! No end of membership stops the store. Nothing here handles signals, prints, ends the process or changes its directory.
 
@@ -10,13 +11,16 @@ mod builder;
 mod error;
 mod ground;
 mod listen;
+mod reload;
 mod start;
 mod work;
 
 pub use builder::Builder;
 pub use error::NodeError;
 
+use crate::config::{Cron, NodeConfig};
 use crate::core::status::NodeStatus;
+use crate::driver::certificate::NodeCertificate;
 use crate::driver::keys::Keys;
 use crate::driver::lives::Lives;
 use crate::driver::queues::StoreQueues;
@@ -27,7 +31,7 @@ use crate::driver::status::{Collector, NodeSource, Phase};
 use crate::driver::store::OwnStore;
 use crate::driver::store_link::StoreLink;
 use crate::driver::tasks::Failures;
-use crate::http::{HttpServer, Readiness, Source};
+use crate::http::{HostNames, HttpServer, Readiness, Source};
 use kumi_cluster::{ClusterNode, MembershipSnapshot};
 use kumi_common::NameAndLife;
 use kumi_jobs::Jobs;
@@ -35,12 +39,12 @@ use kumi_muf::Muf;
 use kumi_server::ServerHandle;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-use tokio_util::sync::{CancellationToken, DropGuard};
+use work::Work;
 
 /// How often a part that others still look at is waited for before it is stopped, and how long each time.
 const LOOKS: usize = 200;
@@ -82,6 +86,7 @@ const WITHOUT_STORE: Duration = Duration::from_secs(2);
 /// ```
 pub struct Node {
     name: NameAndLife,
+    advertised: Option<String>,
     notes: Vec<String>,
     state: StateDir,
     keys: Keys,
@@ -95,24 +100,36 @@ pub struct Node {
     failures: Failures,
     /// The unit of the node, and the route that it is connected by.
     muf: Mutex<Option<(Arc<StoreRoute>, Muf)>>,
+    changeable: Changeable,
     running: Running,
     /// Dropped last: the store is in the directory.
     _lock: StateLock,
 }
 
+/// What a reload changes.
+struct Changeable {
+    /// What of its configuration is in force.
+    config: Mutex<NodeConfig>,
+    schedules: watch::Sender<Vec<Cron>>,
+    /// The names that HTTP answers to, and the one that is always among them.
+    hosts: HostNames,
+    own_host: Option<String>,
+    certificate: NodeCertificate,
+    /// The program around the node handed the key over, so there is no file of it.
+    has_given_key: bool,
+    work: Mutex<Work>,
+    releaser: Mutex<Arc<RunningReleaser>>,
+    /// The same, for status.
+    shown_releaser: watch::Sender<Weak<RunningReleaser>>,
+}
+
 /// The parts of a node that have to be stopped.
 struct Running {
-    /// Stops workers, units and programs.
-    stop_work: CancellationToken,
-    work: JoinSet<()>,
-    releaser: Arc<RunningReleaser>,
     cluster: Arc<ClusterNode>,
     http: Option<HttpServer>,
     /// What follows membership, store and clock.
     background: JoinSet<()>,
     store: Option<OwnStore>,
-    /// A node that is dropped ends its work too.
-    _stop_on_drop: DropGuard,
 }
 
 impl Node {
@@ -151,6 +168,12 @@ impl Node {
         self.running.cluster.local_addr()
     }
 
+    /// Where other machines reach its membership, `host:port`; none for a node on loopback.
+    #[must_use]
+    pub fn advertised(&self) -> Option<String> {
+        self.advertised.clone()
+    }
+
     /// Where HTTP listens.
     #[must_use]
     pub fn http_addresses(&self) -> &[SocketAddr] {
@@ -173,9 +196,10 @@ impl Node {
 
     /// The operator's key; none with certificates of the operator's own.
     #[must_use]
-    pub fn operator_key(&self) -> Option<&crate::trust::Secret> {
-        let trust = self.keys.trust.as_deref();
-        trust.map(crate::trust::Trust::operator_key)
+    pub fn operator_key(&self) -> Option<crate::trust::Secret> {
+        let keys = self.keys.now();
+        let trust = keys.trust.as_deref();
+        trust.map(|trust| trust.operator_key().clone())
     }
 
     /// The node's unit, whose name is the node's. Waits for a store that replies.
@@ -301,11 +325,11 @@ impl Node {
             queues,
             collector,
             source,
+            changeable,
             ..
         } = self;
         phase.send_replace(Phase::Leaving);
         lives.drain(true);
-        running.stop_work.cancel();
         let own = running.store.as_ref().map(OwnStore::has_ended);
         let is_store_gone = own.is_some_and(|has_ended| *has_ended.borrow());
         // Nothing that ends now can be reported to a store that has ended.
@@ -313,12 +337,12 @@ impl Node {
             true => Some(WITHOUT_STORE),
             false => grace,
         };
-        running.end_work(limit).await;
+        changeable.work.into_inner().end(limit).await;
         if let Some((_, muf)) = muf.into_inner() {
             // A store that is away has nothing to be told.
             let _ = timeout(WITHOUT_STORE, muf.close()).await;
         }
-        if let Some(releaser) = alone(running.releaser).await {
+        if let Some(releaser) = alone(changeable.releaser.into_inner()).await {
             releaser.stop().await;
         }
         let left = match alone(running.cluster).await {
@@ -341,25 +365,6 @@ impl Node {
         };
         stopped.map_err(NodeError::StoreEnd)?;
         left.map_err(NodeError::Leave)
-    }
-}
-
-impl Running {
-    /// Waits for the end of all work. What has not ended within the limit is cut off: the others give its tasks back when this
-    /// node has left.
-    async fn end_work(&mut self, limit: Option<Duration>) {
-        let work = &mut self.work;
-        let ended = async { while work.join_next().await.is_some() {} };
-        let is_cut = match limit {
-            Some(limit) => timeout(limit, ended).await.is_err(),
-            None => {
-                ended.await;
-                false
-            }
-        };
-        if is_cut {
-            self.work.shutdown().await;
-        }
     }
 }
 

@@ -165,6 +165,12 @@ impl Carrier {
         unused.iter().for_each(|link| link.close());
     }
 
+    /// Closes all links. Those that are needed are made again.
+    pub(super) fn close_all(&self) {
+        let links = self.link_table().drain();
+        links.iter().for_each(|link| link.close());
+    }
+
     /// Whether messages wait for connections that are there, or were begun since then.
     pub(super) fn has_unsent(&self, since: Instant) -> bool {
         self.link_table().have_unsent(since)

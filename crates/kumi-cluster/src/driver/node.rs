@@ -346,6 +346,12 @@ impl ClusterNode {
         Ok(())
     }
 
+    /// Closes the connections to and from other nodes, which are made again as they are needed. After
+    /// [`set_security`](Self::set_security) that ends those of a key that is not accepted any more.
+    pub fn close_connections(&self) {
+        self.parts.carrier.close_all();
+    }
+
     /// Where this node listens; `None` in memory.
     pub fn local_addr(&self) -> Option<SocketAddr> {
         self.parts.transport.local_addr()

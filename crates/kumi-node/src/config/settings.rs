@@ -164,7 +164,7 @@ use Section::{Cron, Http, Node, Run, Serve, Store, Work};
     setting(Node, Child, "tls-ca-file", ("a path", "none"), Restart, "the authorities that sign the certificates of all nodes"),
     setting(Node, Child, "preset", ("`lan`, `wan` or `local`", "`lan`"), Restart, "the network that the timeouts of membership are for"),
     setting(Node, Child, "state-dir", ("a path", "`$XDG_STATE_HOME/kumi/INSTANCE`"), Restart, "where data, key and recorded ports are kept"),
-    setting(Node, Child, "log-level", ("`error`, `warn`, `info`, `debug` or `trace`", "`info`"), Live, "what is logged"),
+    setting(Node, Child, "log-level", ("`error`, `warn`, `info`, `debug` or `trace`", "`warn`"), Live, "what is logged, besides what programs write"),
     setting(Node, Child, "stop-within", ("a time", "`30s`"), Live, "how long running tasks may go on when the node stops"),
     setting(Store, Argument, "URL", ("a [URL](url.md) without a password, or `#false`", "none"), Restart, "a Redis outside of the cluster; `#false`: this node runs no store"),
     setting(Store, Property, "url-file", ("a path", "none"), Restart, "a file that holds the URL, which may have a password"),

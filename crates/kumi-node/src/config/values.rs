@@ -104,8 +104,11 @@ pub(super) fn address(text: &str) -> Result<IpAddr, &'static str> {
         .map_err(|_| "expected an IP address without a port, such as 10.0.0.1 or ::1")
 }
 
-/// A node to join: a host, with or without a port.
-pub(super) fn seed(text: &str) -> Result<Authority, &'static str> {
+/// Reads a node to join: a host, with or without a port.
+///
+/// # Errors
+/// If the text is none.
+pub fn seed(text: &str) -> Result<Authority, &'static str> {
     const WRONG: &str = "expected a host with or without a port, such as 10.0.0.1, [::1]:7400 or node-a.example:7400";
     let address = match text.parse::<SocketAddr>() {
         Ok(address) => address.to_string(),
@@ -124,8 +127,11 @@ pub(super) fn seed(text: &str) -> Result<Authority, &'static str> {
     }
 }
 
-/// What a node advertises: an address that others can reach, or a name.
-pub(super) fn advertised(text: &str) -> Result<String, &'static str> {
+/// Reads what a node advertises: an address that others can reach, or a name.
+///
+/// # Errors
+/// If the text is neither, or an address that no other machine reaches.
+pub fn advertised(text: &str) -> Result<String, &'static str> {
     let ip = text.trim_matches(['[', ']']).parse::<IpAddr>();
     let is_own = match ip {
         Ok(ip) => ip.is_unspecified() || ip.is_loopback(),

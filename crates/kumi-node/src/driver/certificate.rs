@@ -145,7 +145,8 @@ impl NodeCertificate {
         now >= shown.renew_at || now < shown.made
     }
 
-    fn renew(&self) -> Result<(), CertificateError> {
+    /// Makes or reads another one, which listeners of HTTP show from now on.
+    pub(crate) fn renew(&self) -> Result<(), CertificateError> {
         let made = make(&self.keys, &self.names)?;
         *self.shown() = made;
         Ok(())
@@ -169,6 +170,7 @@ async fn hand_to(store: Option<ServerHandle>, identity: TlsIdentity) -> Result<(
 }
 
 fn make(keys: &Keys, names: &LeafNames) -> Result<Shown, CertificateError> {
+    let keys = keys.now();
     let now = SystemTime::now();
     if let Some(trust) = &keys.trust {
         let leaf = trust.authority().sign(names, now)?;

@@ -126,7 +126,7 @@ impl NodeService {
     }
 
     fn check(&self, call: &Call<KumiNodePeer>) -> Result<(), RemoteError> {
-        let (is_operator, needed) = match self.keys.trust {
+        let (is_operator, needed) = match self.keys.now().trust {
             Some(_) => (
                 self.operators().contains(&connection(&call.peer)),
                 "show the operator's key (kumi key operator) first",
@@ -175,7 +175,8 @@ impl KumiNodeService for NodeService {
     }
 
     async fn operate(&self, call: Call<KumiNodePeer>, request: Operate) -> Result<(), RemoteError> {
-        let Some(trust) = &self.keys.trust else {
+        let keys = self.keys.now();
+        let Some(trust) = &keys.trust else {
             return Err(RemoteError::new(
                 FORBIDDEN,
                 "this cluster has certificates of its own, and no operator's key: the certificate needs the URI kumi-role:operator",

@@ -11,23 +11,25 @@ use kumi_common::{Chain, doubled};
 use kumi_jobs::{Jobs, NodeLife, QueueError};
 use std::collections::BTreeSet;
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::time::sleep;
 
 /// The pause after the first round in which a queue refused; it doubles up to the second.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_MOST: Duration = Duration::from_secs(60);
 
-/// Declares the schedules of this node once per route to the store, for as long as it is polled.
+/// Declares the schedules of this node once per route to the store and when they change, for as long as it is polled.
 pub(crate) async fn declare(
-    entries: Vec<Cron>,
+    mut entries: watch::Receiver<Vec<Cron>>,
     node: String,
     link: StoreLink,
     queues: StoreQueues,
 ) {
     loop {
         let route = link.up().await;
+        let now = entries.borrow_and_update().clone();
         let declaring = Declaring {
-            entries: &entries,
+            entries: &now,
             node: &node,
             default_queue: link.default_queue(),
             queues: &queues,
@@ -39,6 +41,8 @@ pub(crate) async fn declare(
         tokio::select! {
             () = declared => {}
             () = link.left(&route) => {}
+            // Without a sender nothing changes any more.
+            Ok(()) = entries.changed() => {}
         }
     }
 }

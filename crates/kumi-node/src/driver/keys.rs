@@ -10,6 +10,7 @@ use kumi_unison::{ClusterKey, TlsError};
 use ring::digest;
 use std::path::PathBuf;
 use std::sync::Arc;
+use tokio::sync::watch;
 
 /// Why a node has nothing to prove itself with. The operator's to mend.
 #[derive(Debug, thiserror::Error)]
@@ -40,9 +41,33 @@ pub enum KeyError {
     State(#[from] StateError),
 }
 
-/// The keys of a running node.
+/// The keys of a running node, which a reload replaces. Clones are the same ones.
 #[derive(Clone)]
-pub(crate) struct Keys {
+pub(crate) struct Keys(watch::Sender<Arc<KeySet>>);
+
+impl Keys {
+    pub(crate) fn new(set: KeySet) -> Self {
+        Self(watch::Sender::new(Arc::new(set)))
+    }
+
+    /// Those of now.
+    pub(crate) fn now(&self) -> Arc<KeySet> {
+        self.0.borrow().clone()
+    }
+
+    /// Their changes.
+    pub(crate) fn changes(&self) -> watch::Receiver<Arc<KeySet>> {
+        self.0.subscribe()
+    }
+
+    /// Uses others from now on.
+    pub(crate) fn replace(&self, set: KeySet) {
+        self.0.send_replace(Arc::new(set));
+    }
+}
+
+/// What a node proves itself with at one time.
+pub(crate) struct KeySet {
     /// For membership and its channels.
     pub(crate) security: Security,
     /// What the cluster's key gives; none with certificates of the operator's own.
@@ -57,7 +82,7 @@ pub(crate) struct Keys {
     pub(crate) has_two: bool,
 }
 
-impl Keys {
+impl KeySet {
     /// Reads the key file or the certificates that the configuration names. A node that joins nobody and names none has a
     /// key in its state directory, which is made at its first start.
     pub(crate) fn read(

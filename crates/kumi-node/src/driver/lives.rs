@@ -67,7 +67,8 @@ impl Lives {
                     }
                     _ => standing.is_member = false,
                 }
-                if before.is_member && !standing.is_member {
+                // A node that leaves drains before.
+                if before.is_member && !standing.is_member && !standing.is_draining {
                     tracing::warn!("this node is no member any more; it takes no new tasks");
                 }
                 *standing != before

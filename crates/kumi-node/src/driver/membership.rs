@@ -205,7 +205,7 @@ pub(crate) async fn start(
         let options = options(config, place, &name, used)
             .metadata(metadata.clone())
             .channels(channels.clone());
-        let transport = Transport::quic(keys.security.clone());
+        let transport = Transport::quic(keys.now().security.clone());
         match ClusterNode::start(options, transport).await {
             Ok(node) => {
                 let is_replaced = used != wanted && wanted != 0;

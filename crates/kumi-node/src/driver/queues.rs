@@ -2,6 +2,7 @@
 //!
 //! One connection per queue, made when it is first needed and kept for as long as the route to the store stays.
 
+use super::keys::Keys;
 use super::releaser::Queues;
 use super::route::StoreRoute;
 use super::store_link::StoreLink;
@@ -29,26 +30,26 @@ struct Open {
 #[derive(Clone)]
 pub(crate) struct StoreQueues {
     link: StoreLink,
-    /// The clusters whose nodes are this cluster's: two while its key is replaced.
-    clusters: Arc<[ClusterId]>,
+    /// They say which clusters' nodes are this cluster's: those of two ids while its key is replaced.
+    keys: Keys,
     open: Arc<Mutex<Open>>,
     /// Shows that queues are in use, and holds nothing.
     owner: Owner,
 }
 
 impl StoreQueues {
-    pub(crate) fn new(link: StoreLink, clusters: &[ClusterId]) -> Self {
+    pub(crate) fn new(link: StoreLink, keys: &Keys) -> Self {
         Self {
             link,
-            clusters: clusters.into(),
+            keys: keys.clone(),
             open: Arc::default(),
             owner: Owner::random(),
         }
     }
 
     /// The ids of this cluster: the first is written, the other one is accepted while the key is replaced.
-    pub(crate) fn clusters(&self) -> &[ClusterId] {
-        &self.clusters
+    pub(crate) fn clusters(&self) -> Vec<ClusterId> {
+        self.keys.now().clusters.clone()
     }
 
     /// A queue by its name, connected.
@@ -97,7 +98,7 @@ impl StoreQueues {
     async fn owners_of_nodes(&self, queue: &str) -> Result<Vec<ListedOwner>, QueueError> {
         let queue = self.queue(queue).await?;
         let mut found = Vec::new();
-        for cluster in self.clusters.iter() {
+        for cluster in &self.keys.now().clusters {
             let id: Arc<str> = cluster.to_string().into();
             let prefix = NodeLife::cluster_prefix(*cluster);
             let mut after = prefix.clone();

@@ -1,8 +1,9 @@
 //! How a store is reached: its URL for this node, and the one for the programs of the team.
 
 use super::keys::Keys;
+use super::state_dir::{NodeRecord, StateDir};
 use crate::core::store_pin::{LiveStore, StoreId};
-use crate::trust::{self, AclUser};
+use crate::trust::{self, AclUser, Trust};
 use std::fmt::{self, Write};
 use std::net::IpAddr;
 use std::path::Path;
@@ -43,6 +44,7 @@ impl StoreRoute {
     pub(crate) fn of_cluster(store: &LiveStore, keys: &Keys) -> Self {
         let address = store.address.clone();
         let is_plain = is_loopback(&address);
+        let keys = keys.now();
         let users = keys.trust.as_ref();
         let url = |user: Option<AclUser>, checks_id: bool| -> Arc<str> {
             let scheme = if is_plain { "redis" } else { "rediss" };
@@ -68,6 +70,75 @@ impl StoreRoute {
             address,
             problem: None,
         }
+    }
+
+    /// The store of this node itself, by its URL for clients on this machine: `redis://address` or `redis+unix://path`.
+    pub(crate) fn own(store: &LiveStore, keys: &Keys, local_url: &str) -> Self {
+        let keys = keys.now();
+        let users = keys.trust.as_ref();
+        Self {
+            id: Some(store.id.clone()),
+            node: store.node.name().to_owned(),
+            address: kumi_redis::without_password(local_url)
+                .trim_start_matches("redis://")
+                .to_owned(),
+            url: with_login(local_url, users.map(|trust| trust.node_user())),
+            app_url: with_login(local_url, users.map(|trust| trust.app_user())),
+            problem: None,
+        }
+    }
+}
+
+/// The URL of the store that a node of this machine uses, for programs of the team; none if it knows no store yet. The
+/// programs of other machines can use it too if they reach the store, and have the file with the authorities at the same
+/// path.
+#[must_use]
+pub fn app_url(record: &NodeRecord, state: &StateDir, trust: &Trust) -> Option<String> {
+    let address = record
+        .advertised_store
+        .as_ref()
+        .or(record.used_store.as_ref());
+    match (address, &record.local_store) {
+        (Some(address), _) => {
+            // One outside of the cluster has its own users.
+            if address.contains("://") {
+                return Some(address.clone());
+            }
+            app_url_at(address, trust, Some(&state.authorities_file()))
+        }
+        (None, Some(local)) => Some(with_login(local, Some(trust.app_user())).to_string()),
+        (None, None) => None,
+    }
+}
+
+/// The URL of the store at an address, for programs of the team. Clients of an address that is not on loopback need a file
+/// with the authorities of the cluster; none without it.
+#[must_use]
+pub fn app_url_at(address: &str, trust: &Trust, authorities: Option<&Path>) -> Option<String> {
+    let plain = with_login(&format!("redis://{address}"), Some(trust.app_user()));
+    match (is_loopback(address), authorities) {
+        (true, _) => Some(plain.to_string()),
+        (false, Some(file)) => {
+            let secure = plain.replacen("redis://", "rediss://", 1);
+            Some(format!("{secure}/?cacert={}", in_query(file)))
+        }
+        (false, None) => None,
+    }
+}
+
+/// A URL that has no user, with this one.
+fn with_login(url: &str, user: Option<AclUser>) -> Arc<str> {
+    let Some(user) = user else {
+        return url.into();
+    };
+    let (name, password) = (user.name(), user.password().expose());
+    match url.split_once("://") {
+        Some((scheme, path)) if scheme.contains("unix") => {
+            let path = in_query(Path::new(path));
+            format!("{scheme}://{path}?user={name}&pass={password}").into()
+        }
+        Some((scheme, address)) => format!("{scheme}://{name}:{password}@{address}").into(),
+        None => url.into(),
     }
 }
 
@@ -119,6 +190,49 @@ mod tests {
         ] {
             assert!(!is_loopback(other), "{other}");
         }
+    }
+
+    #[test]
+    fn a_socket_has_its_user_in_the_query_and_an_address_in_front() {
+        let key = kumi_unison::ClusterKey::from_secret(&[7; 32]).expect("long enough");
+        let trust = Trust::from_key(&key).expect("derived");
+        let password = trust.app_user().password().expose().to_owned();
+        let check = |url: &str, expected: String| {
+            assert_eq!(*with_login(url, Some(trust.app_user())), *expected);
+            assert_eq!(*with_login(url, None), *url);
+        };
+        check(
+            "redis://127.0.0.1:6379",
+            format!("redis://kumi-app:{password}@127.0.0.1:6379"),
+        );
+        check(
+            "redis+unix:///a b/s",
+            format!("redis+unix:///a%20b/s?user=kumi-app&pass={password}"),
+        );
+    }
+
+    #[test]
+    fn programs_elsewhere_get_the_address_that_is_advertised_and_those_here_any() {
+        let root = tempfile::tempdir().expect("a directory");
+        let state = StateDir::at(root.path()).expect("made");
+        let key = kumi_unison::ClusterKey::from_secret(&[7; 32]).expect("long enough");
+        let trust = Trust::from_key(&key).expect("derived");
+        let mut record = NodeRecord::new("a");
+        let mut check = |change: &dyn Fn(&mut NodeRecord), begins: Option<&str>, ends: &str| {
+            change(&mut record);
+            let url = app_url(&record, &state, &trust);
+            assert_eq!(url.is_some(), begins.is_some(), "{url:?}");
+            let url = url.unwrap_or_default();
+            assert!(url.starts_with(begins.unwrap_or_default()), "{url}");
+            assert!(url.ends_with(ends), "{url}");
+        };
+        check(&|_| {}, None, "");
+        let local = "redis://127.0.0.1:6379".to_owned();
+        let set = |record: &mut NodeRecord| record.local_store = Some(local.clone());
+        check(&set, Some("redis://kumi-app:"), "@127.0.0.1:6379");
+        let set = |record: &mut NodeRecord| record.advertised_store = Some("10.0.0.1:6379".into());
+        check(&set, Some("rediss://kumi-app:"), "/tls/cluster-ca.pem");
+        assert_eq!(app_url_at("10.0.0.1:6379", &trust, None), None);
     }
 
     #[test]

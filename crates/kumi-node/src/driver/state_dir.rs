@@ -1,13 +1,15 @@
 //! The node's state directory: where its data, its key and what it recorded about itself are.
 //!
 //! ```text
-//! store/        the data of its own store
-//! tls/ca.pem    the authorities that it believes, for programs that connect to the store
-//! cluster.key   the cluster's key, unless another file was named
-//! node.json     name, process and ports of the node that runs or ran here
-//! node.lock     locked while a node runs here
-//! store-pin     which store the cluster uses
-//! store-id      the id of its own store, if that keeps no data on disk
+//! store/               the data of its own store
+//! tls/cluster-ca.pem   the authorities that it believes, for programs that connect to the store
+//! cluster.key          the cluster's key, unless another file was named
+//! node.json            name, process and ports of the node that runs or ran here
+//! node.lock            locked while a node runs here
+//! reload.json          what the last reload came to
+//! store-pin            which store the cluster uses
+//! store-id             the id of its own store, if that keeps no data on disk
+//! store.sock           the node's own way to a store that has no listener without TLS on this machine
 //! ```
 //! Files are replaced as a whole: a crash leaves the old one or the new one.
 
@@ -15,7 +17,9 @@ use crate::core::store_pin::{Pin, PinTextError};
 use kumi_common::Chain;
 use kumi_jobs::ClusterId;
 use kumi_server::DataId;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -105,6 +109,15 @@ pub struct NodeRecord {
     /// Where its own store listens.
     #[serde(default)]
     pub store: Vec<String>,
+    /// Where other machines reach its own store; none if they do not.
+    #[serde(default)]
+    pub advertised_store: Option<String>,
+    /// The URL by which this machine reaches its own store, without a user.
+    #[serde(default)]
+    pub local_store: Option<String>,
+    /// The store that it uses, if that is another node's: `host:port`.
+    #[serde(default)]
+    pub used_store: Option<String>,
     /// The file with the cluster's key, if it is not the one in the state directory.
     #[serde(default)]
     pub key_file: Option<PathBuf>,
@@ -121,7 +134,52 @@ impl NodeRecord {
             membership: None,
             http: Vec::new(),
             store: Vec::new(),
+            advertised_store: None,
+            local_store: None,
+            used_store: None,
             key_file: None,
+        }
+    }
+}
+
+/// What a reload came to, for the command that asked for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ReloadRecord {
+    /// [`RECORD_FORMAT`].
+    pub version: u32,
+    /// Which reload of this state directory it was.
+    pub count: u64,
+    /// Why nothing was changed.
+    #[serde(default)]
+    pub failure: Option<String>,
+    /// What was applied.
+    #[serde(default)]
+    pub applied: Vec<String>,
+    /// What could not be applied, each with the reason.
+    #[serde(default)]
+    pub refused: Vec<String>,
+    /// What needs a restart.
+    #[serde(default)]
+    pub restart: Vec<String>,
+}
+
+/// For people, a line each.
+impl fmt::Display for ReloadRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let groups = [
+            ("applied", &self.applied),
+            ("refused", &self.refused),
+            ("needs a restart", &self.restart),
+        ];
+        for (what, lines) in groups {
+            for line in lines {
+                writeln!(f, "{what}: {line}")?;
+            }
+        }
+        match groups.iter().all(|(_, lines)| lines.is_empty()) {
+            true => writeln!(f, "nothing has changed"),
+            false => Ok(()),
         }
     }
 }
@@ -226,10 +284,17 @@ impl StateDir {
         self.0.join("cluster.key")
     }
 
+    /// The file with the authorities that clients of the store believe.
+    #[must_use]
+    pub fn authorities_file(&self) -> PathBuf {
+        // Not ca.pem: that is the authority of `kumi up --tls`.
+        self.0.join("tls").join("cluster-ca.pem")
+    }
+
     /// Writes the authorities that clients of the store believe, and returns the file.
     pub(crate) fn write_authorities(&self, pem: &str) -> Result<PathBuf, StateError> {
         make(&self.0.join("tls"))?;
-        let path = self.0.join("tls").join("ca.pem");
+        let path = self.authorities_file();
         replace(&path, pem.as_bytes())?;
         Ok(path)
     }
@@ -247,7 +312,16 @@ impl StateDir {
     /// # Errors
     /// If it cannot be read, or a later version wrote it.
     pub fn record(&self) -> Result<Option<NodeRecord>, StateError> {
-        let path = self.0.join("node.json");
+        self.json("node.json", |record: &NodeRecord| record.version)
+    }
+
+    /// A record in JSON, if it is of the version that is known.
+    fn json<T: DeserializeOwned>(
+        &self,
+        name: &str,
+        version: impl Fn(&T) -> u32,
+    ) -> Result<Option<T>, StateError> {
+        let path = self.0.join(name);
         let Some(text) = read(&path)? else {
             return Ok(None);
         };
@@ -255,12 +329,34 @@ impl StateDir {
             path: path.clone(),
             reason,
         };
-        let record: NodeRecord =
-            serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
-        match record.version {
+        let record: T = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        match version(&record) {
             RECORD_FORMAT => Ok(Some(record)),
             other => Err(wrong(format!("its version is {other}"))),
         }
+    }
+
+    /// Writes what a reload came to, with the next number.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write_reload(&self, mut record: ReloadRecord) -> Result<(), StateError> {
+        // A record that cannot be read is replaced.
+        let before = self.reload().ok().flatten();
+        record.version = RECORD_FORMAT;
+        record.count = before.map_or(0, |before| before.count).wrapping_add(1);
+        let path = self.0.join("reload.json");
+        let text = serde_json::to_vec_pretty(&record);
+        let text = text.map_err(|error| file_error(&path, io::Error::other(error)))?;
+        replace(&path, &text)
+    }
+
+    /// Reads what the last reload came to; none if there was none.
+    ///
+    /// # Errors
+    /// If it cannot be read, or a later version wrote it.
+    pub fn reload(&self) -> Result<Option<ReloadRecord>, StateError> {
+        self.json("reload.json", |record: &ReloadRecord| record.version)
     }
 
     /// Reads which store the cluster with these ids uses; none if none was seen yet. The pin of another cluster, whose node
@@ -444,6 +540,27 @@ mod tests {
             fs::write(root.path().join("store-id"), wrong).expect("written");
             let error = file.read().expect_err(wrong).to_string();
             assert!(error.contains("store-id"), "{error}");
+        }
+    }
+
+    #[test]
+    fn reloads_are_counted_and_shown_in_words() {
+        let root = tempfile::tempdir().expect("a directory");
+        let state = StateDir::at(root.path()).expect("made");
+        assert_eq!(state.reload().expect("readable"), None);
+        let mut record = ReloadRecord::default();
+        assert_eq!(record.to_string(), "nothing has changed\n");
+        record.applied = vec!["work resize: changed".into()];
+        record.restart = vec!["node bind: changed".into()];
+        let words = "applied: work resize: changed\nneeds a restart: node bind: changed\n";
+        assert_eq!(record.to_string(), words);
+        for count in 1..=2 {
+            state.write_reload(record.clone()).expect("written");
+            let found = state.reload().expect("readable").expect("there");
+            assert_eq!(
+                (found.count, found.applied),
+                (count, record.applied.clone())
+            );
         }
     }
 

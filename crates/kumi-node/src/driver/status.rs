@@ -51,10 +51,19 @@ pub(crate) enum Phase {
 }
 
 /// A worker of this node.
+#[derive(Clone)]
 pub(crate) struct WorkerFacts {
     pub(crate) queue: String,
     pub(crate) concurrency: usize,
     pub(crate) counters: Arc<WorkCounters>,
+}
+
+/// What a node runs.
+#[derive(Default)]
+pub(crate) struct WorkFacts {
+    pub(crate) workers: Vec<WorkerFacts>,
+    pub(crate) units: Vec<(String, Arc<UnitCounters>)>,
+    pub(crate) programs: Vec<(String, watch::Receiver<ProgramState>)>,
 }
 
 /// The parts of a node that have facts.
@@ -73,11 +82,17 @@ pub(crate) struct Parts {
     pub(crate) times: MemberTimes,
     pub(crate) standing: watch::Receiver<Standing>,
     pub(crate) phase: watch::Receiver<Phase>,
-    pub(crate) workers: Vec<WorkerFacts>,
-    pub(crate) units: Vec<(String, Arc<UnitCounters>)>,
-    pub(crate) programs: Vec<(String, watch::Receiver<ProgramState>)>,
-    pub(crate) releaser: Weak<RunningReleaser>,
+    /// What it runs now.
+    pub(crate) work: watch::Receiver<Arc<WorkFacts>>,
+    pub(crate) releaser: watch::Receiver<Weak<RunningReleaser>>,
     pub(crate) failures: Failures,
+}
+
+impl Parts {
+    /// What the node runs now.
+    fn work(&self) -> Arc<WorkFacts> {
+        self.work.borrow().clone()
+    }
 }
 
 /// What one collection found.
@@ -220,7 +235,8 @@ impl Collector {
         let seeds = parts.seeds.len() as u32;
         let seed_error = unreachable.first();
         let seed_error = seed_error.map(|(seed, error)| format!("{seed}: {error}"));
-        let releaser = parts.releaser.upgrade().map(|releaser| releaser.stats());
+        let releaser = parts.releaser.borrow().upgrade();
+        let releaser = releaser.map(|releaser| releaser.stats());
         NodeSelf {
             name: parts.name.clone(),
             life: standing
@@ -266,7 +282,8 @@ impl Collector {
 
     fn units(&self, memory: &mut Memory) -> Vec<UnitStatus> {
         let now = Instant::now();
-        let units = self.parts.units.iter().map(|(name, counters)| {
+        let work = self.parts.work();
+        let units = work.units.iter().map(|(name, counters)| {
             let served = counters.served();
             let before = memory
                 .served
@@ -297,7 +314,8 @@ impl Collector {
     fn workers(&self, memory: &mut Memory) -> Vec<WorkerStatus> {
         let now = Instant::now();
         let is_draining = !self.parts.standing.borrow().takes_work();
-        let workers = self.parts.workers.iter().map(|worker| WorkerStatus {
+        let work = self.parts.work();
+        let workers = work.workers.iter().map(|worker| WorkerStatus {
             node: self.parts.name.clone(),
             queue: worker.queue.clone(),
             running: worker.counters.running() as u32,
@@ -313,7 +331,8 @@ impl Collector {
     }
 
     fn programs(&self) -> Vec<ProgramStatus> {
-        let programs = self.parts.programs.iter().map(|(name, state)| {
+        let work = self.parts.work();
+        let programs = work.programs.iter().map(|(name, state)| {
             let state = state.borrow().clone();
             let shown = match (state.pid, state.is_finished) {
                 (Some(_), _) => "running",
@@ -338,7 +357,8 @@ impl Collector {
 
     /// Tasks that the workers of this node run.
     pub(crate) fn running_tasks(&self) -> u64 {
-        let workers = self.parts.workers.iter();
+        let work = self.parts.work();
+        let workers = work.workers.iter();
         workers.map(|worker| worker.counters.running()).sum()
     }
 

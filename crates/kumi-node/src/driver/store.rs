@@ -11,19 +11,23 @@ use super::certificate::{CertificateError, NodeCertificate};
 use super::keys::Keys;
 use super::state_dir::{StateDir, StateError, StoreIdFile};
 use crate::config::StoreHere;
-use crate::core::place::{self, Service, TakenPort};
 use crate::core::store_pin::StoreId;
-use crate::trust;
+use crate::trust::{self, Secret, Trust};
 use kumi_common::Chain;
 use kumi_server::{
-    Config, ControlError, HostUser, Server, ServerConfig, ServerError, ServerHandle, StartError,
+    Config, ControlError, HostUser, ListenError, Listeners, Server, ServerConfig, ServerError,
+    ServerHandle, StartError,
 };
 use kumi_store::config::{ConfigError, Origin};
 use std::ffi::OsStr;
+use std::io::{BufRead, Write};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// The keyspace events that MUF needs: calls, expired leases, and changes of TTLs.
@@ -31,6 +35,15 @@ const EVENTS: &str = "K$xg";
 
 /// What `A` of `notify-keyspace-events` stands for, as far as MUF needs it.
 const ALL_EVENTS: &str = "$xg";
+
+/// The user that sets directives. It exists for the moment of a reload.
+const CONFIG_USER: &str = "kumi-config";
+
+/// Bytes of a directory in which a socket has a name that the system takes, which is 104 or 108 bytes at most.
+const MAX_SOCKET_DIRECTORY: usize = 90;
+
+/// How long the server may take to set them.
+const CONFIG_WAIT: Duration = Duration::from_secs(5);
 
 /// More than a file with one secret holds.
 const SECRET_LIMIT: u64 = 64 << 10;
@@ -67,9 +80,12 @@ pub enum StoreError {
         /// The address.
         address: String,
     },
-    /// The port is taken. The text says what to do.
-    #[error("{0}")]
-    PortTaken(String),
+    /// Another program listens there. The store's port is a promise to its clients, and is not replaced.
+    #[error(
+        "{} is in use, where the store should listen: a store may be running there already; stop it, or choose another port with --port PORT",
+        .0.address
+    )]
+    AddressTaken(#[source] ListenError),
     /// The server cannot start.
     #[error("the store cannot start")]
     Start(#[source] StartError),
@@ -87,6 +103,30 @@ pub enum StoreError {
     Panicked,
 }
 
+/// A store whose addresses are taken and that does not run yet: nothing was loaded.
+pub(crate) struct OpenStore {
+    config: ServerConfig,
+    listeners: Listeners,
+    /// A socket of the node's own, for a store that this machine reaches with TLS only.
+    socket: Option<OwnSocket>,
+    /// Where its id is kept, if the data does not carry it.
+    id_file: Option<StoreIdFile>,
+}
+
+/// A socket in a directory that only this user may enter. Both are removed with the store, the directory if it is empty.
+struct OwnSocket {
+    directory: PathBuf,
+    path: PathBuf,
+}
+
+impl Drop for OwnSocket {
+    fn drop(&mut self) {
+        // Somebody may have removed it, and the state directory is not empty.
+        let _ = std::fs::remove_file(&self.path);
+        let _ = std::fs::remove_dir(&self.directory);
+    }
+}
+
 /// A store that runs. Dropping it stops it, and waits for that.
 pub(crate) struct OwnStore {
     handle: ServerHandle,
@@ -95,61 +135,101 @@ pub(crate) struct OwnStore {
     has_ended: watch::Receiver<bool>,
     id: StoreId,
     port: u16,
+    socket: Option<OwnSocket>,
 }
 
-impl OwnStore {
-    /// Starts it, and returns when clients are served: data has been loaded by then. The certificate that comes back has the
-    /// store's id among its names.
-    pub(crate) async fn start(
+impl OpenStore {
+    /// Takes the addresses. `given` is what the program around the node starts its server with; its directives are complete
+    /// then, and those of the configuration are not applied again.
+    pub(crate) fn open(
         here: &StoreHere,
+        given: Option<&ServerConfig>,
         bind: &[IpAddr],
         keys: &Keys,
         state: &StateDir,
-        certificate: NodeCertificate,
-    ) -> Result<(Self, NodeCertificate), StoreError> {
-        let mut config = server_config(here, bind, keys, state, &certificate)?;
-        let port = config.config.settings().port;
+        certificate: &NodeCertificate,
+    ) -> Result<Self, StoreError> {
+        let mut config = server_config(here, given, bind, keys, state, certificate)?;
         let id_file = id_file(&config, state);
         config.data_id = match &id_file {
             Some(file) => file.read()?,
             None => None,
         };
-        let first = bind.first().copied();
-        let start = move || -> Result<(Self, NodeCertificate), StoreError> {
-            let kept = config.data_id;
-            let server = Server::start(config).map_err(|error| start_error(error, first, port))?;
-            let handle = server.handle().clone();
-            let id = handle.data_id();
-            if let Some(file) = id_file.filter(|_| kept != Some(id))
-                && let Err(error) = file.write(id)
-            {
-                tracing::warn!(error = %Chain(&error), "the store's id is not kept; it is another store after a restart");
-            }
-            let id = id.to_string();
-            let named = trust::StoreId::new(&id).map_err(CertificateError::from)?;
-            let certificate = certificate.with_store(named)?;
-            handle.replace_identity(certificate.identity())?;
-            let id = id.parse().map_err(|_| StoreError::Panicked)?;
-            let (end, has_ended) = wait_for_end(server)?;
-            let store = Self {
-                handle,
-                end: Some(end),
-                has_ended,
-                id,
-                port,
-            };
-            Ok((store, certificate))
-        };
-        let started = tokio::task::spawn_blocking(start).await;
-        started.unwrap_or(Err(StoreError::Panicked))
+        let listening = Listeners::open_by(config.config.settings(), true);
+        let mut listeners = listening.map_err(|error| start_error(error.into()))?;
+        if listeners.is_empty() {
+            return Err(StoreError::Start(StartError::NothingToListenOn));
+        }
+        let mut socket = None;
+        if !listeners.has_local() {
+            socket = Some(own_socket(&mut listeners, state)?);
+        }
+        Ok(Self {
+            config,
+            listeners,
+            socket,
+            id_file,
+        })
     }
 
+    /// Starts it, and returns when clients are served: data has been loaded by then. The certificate that comes back has the
+    /// store's id among its names.
+    pub(crate) async fn start(
+        self,
+        certificate: NodeCertificate,
+    ) -> Result<(OwnStore, NodeCertificate), StoreError> {
+        let starting = tokio::task::spawn_blocking(move || self.start_now(certificate));
+        starting.await.unwrap_or(Err(StoreError::Panicked))
+    }
+
+    fn start_now(
+        self,
+        certificate: NodeCertificate,
+    ) -> Result<(OwnStore, NodeCertificate), StoreError> {
+        let settings = self.config.config.settings();
+        let port = settings.port;
+        let kept = self.config.data_id;
+        let server = Server::start_on(self.config, self.listeners).map_err(start_error)?;
+        let handle = server.handle().clone();
+        let id = handle.data_id();
+        if let Some(file) = self.id_file.filter(|_| kept != Some(id))
+            && let Err(error) = file.write(id)
+        {
+            tracing::warn!(error = %Chain(&error), "the store's id is not kept; it is another store after a restart");
+        }
+        let id = id.to_string();
+        let named = trust::StoreId::new(&id).map_err(CertificateError::from)?;
+        let certificate = certificate.with_store(named)?;
+        handle.replace_identity(certificate.identity())?;
+        let id = id.parse().map_err(|_| StoreError::Panicked)?;
+        let (ended, has_ended) = watch::channel(false);
+        let mut server = server;
+        let waiting = std::thread::Builder::new().name("kumi-store-end".into());
+        let end = waiting.spawn(move || {
+            let end = server.wait();
+            ended.send_replace(true);
+            end
+        });
+        let end = end.map_err(|error| StoreError::Start(StartError::Thread(error)))?;
+        let store = OwnStore {
+            handle,
+            end: Some(end),
+            has_ended,
+            id,
+            port,
+            socket: self.socket,
+        };
+        Ok((store, certificate))
+    }
+}
+
+impl OwnStore {
     /// The id of its data set.
     pub(crate) fn id(&self) -> &StoreId {
         &self.id
     }
 
-    /// Its port, the same on every address.
+    /// The port that other nodes reach it by, the same on every address; 0 if they do not.
     pub(crate) fn port(&self) -> u16 {
         self.port
     }
@@ -165,14 +245,25 @@ impl OwnStore {
         (addresses.tcp.clone(), addresses.tls.clone())
     }
 
+    /// The URL by which this machine reaches it, without a user.
+    pub(crate) fn local_url(&self) -> String {
+        match &self.socket {
+            Some(socket) => format!("redis+unix://{}", socket.path.display()),
+            None => self.handle.url().to_owned(),
+        }
+    }
+
     /// True when it has ended: a client sent SHUTDOWN, it failed, or it was stopped.
     pub(crate) fn has_ended(&self) -> watch::Receiver<bool> {
         self.has_ended.clone()
     }
 
     /// Stops it: it replies to what it has received, and saves what it has to. Returns how it ended if it had ended before.
-    pub(crate) async fn stop(mut self) -> Result<(), ServerError> {
-        let stopped = tokio::task::spawn_blocking(move || self.end());
+    pub(crate) async fn stop(self) -> Result<(), ServerError> {
+        let stopped = tokio::task::spawn_blocking(move || {
+            let mut store = self;
+            store.end()
+        });
         let failed = |error| Err(ServerError::Loop(std::io::Error::other(error)));
         stopped.await.unwrap_or_else(failed)
     }
@@ -193,46 +284,127 @@ impl Drop for OwnStore {
     }
 }
 
-/// A thread that returns how the server ended, and a flag that is set before that.
-type ServerEnd = (JoinHandle<Result<(), ServerError>>, watch::Receiver<bool>);
-
-/// Waits for the end of a server on a thread of its own: a client may stop it, and it may fail, at any time.
-fn wait_for_end(mut server: Server) -> Result<ServerEnd, StoreError> {
-    let (ended, has_ended) = watch::channel(false);
-    let thread = std::thread::Builder::new().name("kumi-store-end".into());
-    let waiting = thread.spawn(move || {
-        let end = server.wait();
-        ended.send_replace(true);
-        end
-    });
-    let end = waiting.map_err(|error| StoreError::Start(StartError::Thread(error)))?;
-    Ok((end, has_ended))
+/// Sets directives of a running store, as CONFIG SET does: all or none. Waits for the server.
+///
+/// # Errors
+/// Why the server refused them, in its words.
+pub(crate) fn set_directives(
+    handle: &ServerHandle,
+    pairs: &[(String, String)],
+    trust: Option<&Trust>,
+) -> Result<(), String> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(|error| error.to_string())?;
+    let password = Secret::of_bytes(&bytes);
+    // The node's own users may not change directives: one that may exists for this moment.
+    let rules = format!("reset on >{} +config|set", password.expose());
+    let usual = trust.map_or_else(Vec::new, users);
+    let mut with_one = usual.clone();
+    with_one.push(HostUser::new(CONFIG_USER, rules));
+    let refused = |error: ControlError| error.to_string();
+    handle.set_users(with_one).map_err(refused)?;
+    let set = config_set(handle, pairs, password.expose());
+    handle.set_users(usual).map_err(refused)?;
+    set
 }
 
-fn server_config(
-    here: &StoreHere,
-    bind: &[IpAddr],
-    keys: &Keys,
-    state: &StateDir,
-    certificate: &NodeCertificate,
-) -> Result<ServerConfig, StoreError> {
-    let mut config = Config::new();
-    let secrets = here.secret_files.iter().map(|(name, path)| {
+fn config_set(
+    handle: &ServerHandle,
+    pairs: &[(String, String)],
+    password: &str,
+) -> Result<(), String> {
+    let failed = |error: std::io::Error| error.to_string();
+    let stream = handle.connect().map_err(failed)?;
+    stream.set_read_timeout(Some(CONFIG_WAIT)).map_err(failed)?;
+    let mut stream = std::io::BufReader::new(stream);
+    let pairs = pairs.iter().flat_map(|(name, value)| [&**name, &**value]);
+    let set: Vec<&str> = ["CONFIG", "SET"].into_iter().chain(pairs).collect();
+    for words in [&["AUTH", CONFIG_USER, password][..], &set[..]] {
+        stream
+            .get_mut()
+            .write_all(&request(words))
+            .map_err(failed)?;
+        let mut reply = String::new();
+        stream.read_line(&mut reply).map_err(failed)?;
+        match reply.trim_end().strip_prefix('-') {
+            Some(error) => return Err(error.to_owned()),
+            None if reply.starts_with('+') => {}
+            None => return Err("the store did not reply".into()),
+        }
+    }
+    Ok(())
+}
+
+fn request(words: &[&str]) -> Vec<u8> {
+    let mut request = format!("*{}\r\n", words.len());
+    for word in words {
+        request += &format!("${}\r\n{word}\r\n", word.len());
+    }
+    request.into_bytes()
+}
+
+/// Lets this node reach a store that has no listener without TLS on this machine.
+fn own_socket(listeners: &mut Listeners, state: &StateDir) -> Result<OwnSocket, StoreError> {
+    let mut directory = state.path().to_owned();
+    if directory.as_os_str().len() > MAX_SOCKET_DIRECTORY {
+        directory = std::env::temp_dir().join(format!("kumi-store-{}", std::process::id()));
+    }
+    let socket = OwnSocket {
+        path: directory.join("store.sock"),
+        directory,
+    };
+    let failed = |source| {
+        let address = socket.path.display().to_string();
+        StoreError::Start(StartError::Listen(ListenError { address, source }))
+    };
+    // A node that was killed has left it. No other one runs in this directory.
+    let _ = std::fs::remove_file(&socket.path);
+    let mut made = std::fs::DirBuilder::new();
+    match made.mode(0o700).create(&socket.directory) {
+        Err(error) if socket.directory != state.path() => return Err(failed(error)),
+        _ => {}
+    }
+    let listener = UnixListener::bind(&socket.path).map_err(failed)?;
+    listeners.add_unix(listener).map_err(failed)?;
+    Ok(socket)
+}
+
+/// Applies the directives of the configuration, those in files of their own included.
+///
+/// # Errors
+/// If a value does not fit, or a file cannot be read. The configuration may have been changed in part.
+pub fn apply_directives(here: &StoreHere, config: &mut Config) -> Result<(), StoreError> {
+    for (name, value) in &here.directives {
+        set(config, name, value, Origin::Startup)?;
+    }
+    for (name, path) in &here.secret_files {
         let value = secret(path).map_err(|source| StoreError::Secret {
             name: name.clone(),
             path: path.clone(),
             source,
         })?;
-        Ok((name.clone(), value))
-    });
-    let secrets: Vec<(String, String)> = secrets.collect::<Result<_, StoreError>>()?;
-    for (name, value) in here
-        .directives
-        .iter()
-        .chain(secrets.iter().map(|(a, b)| (a, b)))
-    {
-        set(&mut config, name, value, Origin::Startup)?;
+        set(config, name, &value, Origin::Startup)?;
     }
+    Ok(())
+}
+
+fn server_config(
+    here: &StoreHere,
+    given: Option<&ServerConfig>,
+    bind: &[IpAddr],
+    keys: &Keys,
+    state: &StateDir,
+    certificate: &NodeCertificate,
+) -> Result<ServerConfig, StoreError> {
+    let mut server = match given {
+        Some(given) => given.clone(),
+        None => {
+            let mut config = Config::new();
+            apply_directives(here, &mut config)?;
+            ServerConfig::from(config)
+        }
+    };
+    let config = &mut server.config;
     if !config.is_given("bind") {
         // A machine without IPv6 has no such loopback; the hyphen makes it optional.
         let is_optional = |address: &IpAddr| bind.len() > 1 && *address == Ipv6Addr::LOCALHOST;
@@ -241,18 +413,18 @@ fn server_config(
             false => address.to_string(),
         });
         let hosts: Vec<String> = hosts.collect();
-        set(&mut config, "bind", &hosts.join(" "), Origin::Host)?;
+        set(config, "bind", &hosts.join(" "), Origin::Host)?;
     }
     let mut bound = config.settings().bind.iter();
     if let Some(far) = bound.find(|address| !is_near(&address.host))
-        && keys.trust.is_none()
+        && keys.now().trust.is_none()
     {
         let address = String::from_utf8_lossy(&far.host).into_owned();
         return Err(StoreError::NoUsers { address });
     }
-    let events = here.directives.get("notify-keyspace-events");
-    let events = with_events(events.map_or("", String::as_str));
-    set(&mut config, "notify-keyspace-events", &events, Origin::Host)?;
+    let events = config.text("notify-keyspace-events").unwrap_or_default();
+    let events = with_events(&String::from_utf8_lossy(&events));
+    set(config, "notify-keyspace-events", &events, Origin::Host)?;
     let is_ephemeral = here.ephemeral.unwrap_or(false);
     let keeps = match is_ephemeral {
         true => [("appendonly", "no"), ("save", "")],
@@ -260,21 +432,17 @@ fn server_config(
     };
     for (name, value) in keeps {
         if is_ephemeral || !config.is_given(name) {
-            set(&mut config, name, value, Origin::Host)?;
+            set(config, name, value, Origin::Host)?;
         }
     }
     if !is_ephemeral && !config.is_given("dir") {
         let dir = state.store()?.display().to_string();
-        set(&mut config, "dir", &dir, Origin::Host)?;
+        set(config, "dir", &dir, Origin::Host)?;
     }
-    let mut server = ServerConfig::from(config);
     server.keeps_files = !is_ephemeral;
     server.by_address = Some(certificate.identity());
-    if let Some(trust) = &keys.trust {
-        let users = [trust.node_user(), trust.app_user()];
-        server.users = users
-            .map(|user| HostUser::new(user.name(), user.rules().join(" ")))
-            .into();
+    if let Some(trust) = &keys.now().trust {
+        server.users = users(trust);
     }
     Ok(server)
 }
@@ -299,6 +467,14 @@ fn id_file(config: &ServerConfig, state: &StateDir) -> Option<StoreIdFile> {
     }
 }
 
+/// The users that the node needs.
+pub(crate) fn users(trust: &Trust) -> Vec<HostUser> {
+    let users = [trust.node_user(), trust.app_user()];
+    users
+        .map(|user| HostUser::new(user.name(), user.rules().join(" ")))
+        .into()
+}
+
 fn set(config: &mut Config, name: &str, value: &str, origin: Origin) -> Result<(), StoreError> {
     let pair: (&[u8], &[u8]) = (name.as_bytes(), value.as_bytes());
     match config.set_many(&[pair], origin) {
@@ -310,7 +486,8 @@ fn set(config: &mut Config, name: &str, value: &str, origin: Origin) -> Result<(
     }
 }
 
-fn secret(path: &Path) -> std::io::Result<String> {
+/// The value in a file, without the end of its line.
+pub(crate) fn secret(path: &Path) -> std::io::Result<String> {
     use std::io::Read;
     let mut text = String::new();
     let file = std::fs::File::open(path)?;
@@ -326,13 +503,12 @@ fn with_events(flags: &str) -> String {
     flags.chars().chain(missing).collect()
 }
 
-fn start_error(error: StartError, bind: Option<IpAddr>, port: u16) -> StoreError {
-    let is_taken = matches!(&error, StartError::Listen(listen)
-        if listen.source.kind() == std::io::ErrorKind::AddrInUse);
-    let bind = bind.unwrap_or(place::LOOPBACK);
-    match place::taken_port(Service::Store, bind, port, true) {
-        TakenPort::Refuse(words) if is_taken => StoreError::PortTaken(words),
-        _ => StoreError::Start(error),
+fn start_error(error: StartError) -> StoreError {
+    match error {
+        StartError::Listen(error) if error.source.kind() == std::io::ErrorKind::AddrInUse => {
+            StoreError::AddressTaken(error)
+        }
+        other => StoreError::Start(other),
     }
 }
 

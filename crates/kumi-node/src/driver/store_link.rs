@@ -176,7 +176,7 @@ pub(crate) struct Chooser {
     pub(crate) pin: StorePin,
     pub(crate) keys: Keys,
     pub(crate) state: StateDir,
-    /// The name of this node, and where it reaches its own store, if it has one.
+    /// The name of this node, and the URL by which it reaches its own store, if it has one.
     pub(crate) own: Option<(String, String)>,
     pub(crate) is_on_loopback: bool,
     /// Tells the others which store is used.
@@ -192,9 +192,12 @@ impl Chooser {
         choice: watch::Sender<Choice>,
         mut decisions: mpsc::Receiver<Decision>,
     ) {
+        let mut keys = self.keys.changes();
         loop {
             self.see(&shared.members().members, &choice);
             tokio::select! {
+                // The URLs have passwords. The sender lives as long as this.
+                _ = keys.changed() => {}
                 event = events.next() => if event.is_none() {
                     break;
                 },
@@ -241,13 +244,13 @@ impl Chooser {
     /// The route to the store of the choice. One whose node is away stays: clients connect again when it is back.
     fn route(&self, before: Option<Arc<StoreRoute>>) -> Option<Arc<StoreRoute>> {
         match self.pin.choice() {
-            StoreChoice::Use(mut store) => {
+            StoreChoice::Use(store) => {
                 let own = self.own.as_ref();
                 let own = own.filter(|(name, _)| store.node.name() == name);
-                if let Some((_, address)) = own {
-                    store.address.clone_from(address);
-                }
-                let mut route = StoreRoute::of_cluster(&store, &self.keys);
+                let mut route = match own {
+                    Some((_, url)) => StoreRoute::own(&store, &self.keys, url),
+                    None => StoreRoute::of_cluster(&store, &self.keys),
+                };
                 // Loopback of another machine is loopback of this one, where any server may be.
                 if own.is_none() && !self.is_on_loopback && is_loopback(&route.address) {
                     route.problem = Some(place::loopback_store(&route.node));
@@ -267,7 +270,7 @@ impl Chooser {
             return;
         };
         tracing::info!(store = %pin.id, by = %pin.by, "the cluster uses this store");
-        if let Err(error) = self.state.write_pin(pin, &self.keys.clusters) {
+        if let Err(error) = self.state.write_pin(pin, &self.keys.now().clusters) {
             tracing::error!(error = %Chain(&error), "the store that the cluster uses is not recorded");
         }
         (self.announce)(pin);

@@ -2,22 +2,32 @@
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::{Arc, PoisonError, RwLock};
 
-/// Names that the node is reached by, besides IP addresses and `localhost`.
+/// Names that the node is reached by, besides IP addresses and `localhost`. Clones are the same names.
 ///
 /// ```
 /// use kumi_node::http::HostNames;
 /// let names = HostNames::new(["node.example"]);
 /// assert!(names.allow("10.0.0.1:7480") && names.allow("[::1]") && names.allow("Node.Example."));
 /// assert!(!names.allow("attacker.example"));
+/// names.replace(["other.example"]);
+/// assert!(names.allow("other.example") && !names.allow("node.example"));
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct HostNames(BTreeSet<String>);
+pub struct HostNames(Arc<RwLock<BTreeSet<String>>>);
 
 impl HostNames {
     /// These names, without ports. Case and a final dot do not matter.
     pub fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> HostNames {
-        HostNames(names.into_iter().map(normal).collect())
+        let names = names.into_iter().map(normal).collect();
+        HostNames(Arc::new(RwLock::new(names)))
+    }
+
+    /// Answers to these names from now on, and to no others.
+    pub fn replace<'a>(&self, names: impl IntoIterator<Item = &'a str>) {
+        let names = names.into_iter().map(normal).collect();
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = names;
     }
 
     /// Whether an authority, `host` or `host:port`, is one that this node answers to.
@@ -30,7 +40,8 @@ impl HostNames {
             return address.parse::<Ipv6Addr>().is_ok();
         }
         let host = normal(host);
-        host.parse::<Ipv4Addr>().is_ok() || host == "localhost" || self.0.contains(&host)
+        let names = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        host.parse::<Ipv4Addr>().is_ok() || host == "localhost" || names.contains(&host)
     }
 }
 

@@ -5,20 +5,25 @@ use crate::driver::programs::{Launcher, Output};
 use crate::driver::serve::{self, Handler};
 use crate::driver::work::{self, AddHandler};
 use kumi_cluster::Authority;
-use kumi_common::Name;
+use kumi_common::{Name, Shown};
 use kumi_jobs::{Context, Task, TaskError};
 use kumi_muf::{IntoAnswer, Request};
+use kumi_server::{PROGRAM_OUTPUT, ServerConfig};
 use kumi_unison::ClusterKey;
 use std::future::Future;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
+/// Characters of a program's line that are logged.
+const MAX_LINE_CHARS: usize = 8_192;
+
 /// Collects what a node is started with. What is not said has the defaults of `kumi up`.
 #[must_use = "a builder does nothing until `start`"]
 pub struct Builder {
     pub(super) config: NodeConfig,
     pub(super) key: Option<ClusterKey>,
+    pub(super) server: Option<ServerConfig>,
     pub(super) launcher: Launcher,
     pub(super) output: Arc<dyn Output>,
     pub(super) handlers: Vec<AddHandler>,
@@ -32,6 +37,7 @@ impl Builder {
         Self {
             config: NodeConfig::default(),
             key: None,
+            server: None,
             launcher: Launcher::plain(),
             output: Arc::new(Logged),
             handlers: Vec::new(),
@@ -96,6 +102,15 @@ impl Builder {
         self
     }
 
+    /// What the store is started with, if the node runs one: for a program whose configuration has more than directives, such
+    /// as a file that CONFIG REWRITE writes. The directives of [`config`](Self::config) are not applied to it
+    /// ([`apply_directives`](crate::driver::apply_directives) does that); users, certificate and, unless they are given,
+    /// addresses, directory and persistence are the node's.
+    pub fn server(mut self, server: ServerConfig) -> Self {
+        self.server = Some(server);
+        self
+    }
+
     /// Where data, key and recorded ports are kept. Default: `$XDG_STATE_HOME/kumi/<instance>`.
     pub fn state_dir(mut self, path: impl AsRef<Path>) -> Self {
         self.config.node.state_dir = Some(path.as_ref().to_owned());
@@ -141,16 +156,25 @@ impl Builder {
     }
 }
 
-/// What programs write goes to the log.
+/// What programs write goes to the log, line by line.
 struct Logged;
 
 impl Output for Logged {
     fn text(&self, program: &str, text: &[u8]) {
-        let text = String::from_utf8_lossy(text);
-        tracing::info!(program, "{}", text.trim_end());
+        let text = text.strip_suffix(b"\n").unwrap_or(text);
+        for line in text.split(|byte| *byte == b'\n') {
+            tracing::info!(target: PROGRAM_OUTPUT, "{program}: {}", shown(line));
+        }
     }
 
     fn note(&self, program: &str, line: &str) {
-        tracing::info!(program, "{line}");
+        tracing::info!(target: PROGRAM_OUTPUT, "{program}: {}", shown(line.as_bytes()));
+    }
+}
+
+fn shown(bytes: &[u8]) -> Shown<'_> {
+    Shown {
+        bytes,
+        limit_chars: MAX_LINE_CHARS,
     }
 }

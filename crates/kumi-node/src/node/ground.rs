@@ -6,14 +6,15 @@ use super::error::NodeError;
 use super::listen;
 use crate::config::{NodeConfig, StoreSection, StoreUrl};
 use crate::core::place::{self, Place, Service};
+use crate::core::store_pin::StoreId;
 use crate::driver::certificate::NodeCertificate;
-use crate::driver::keys::Keys;
+use crate::driver::keys::{KeySet, Keys};
 use crate::driver::membership;
 use crate::driver::state_dir::{StateDir, StateLock};
 use crate::driver::status::NodeSource;
-use crate::driver::store::OwnStore;
+use crate::driver::store::{OpenStore, OwnStore};
 use crate::driver::tasks::Failures;
-use crate::http::HttpServer;
+use crate::http::{HostNames, HttpServer};
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -34,6 +35,8 @@ pub(super) struct Ground {
     pub(super) outside: Option<String>,
     /// What HTTP shows. It has no facts yet.
     pub(super) source: Arc<NodeSource>,
+    /// The names that HTTP answers to.
+    pub(super) hosts: HostNames,
     /// None without HTTP.
     pub(super) http: Option<HttpServer>,
     pub(super) notes: Vec<String>,
@@ -53,10 +56,19 @@ impl Ground {
         let lock = state.lock()?;
         let token = config.http.token_file.as_deref().map(read).transpose()?;
         let outside = outside(&config)?;
-        let keys = Keys::read(&config, builder.key.as_ref(), &state)?;
+        let keys = Keys::new(KeySet::read(&config, builder.key.as_ref(), &state)?);
         let bound = membership::bound(&config, &place);
-        let hosts = hosts(&config, &bound, &place);
-        let certificate = NodeCertificate::new(&keys, place.name.as_str(), hosts)?;
+        let names = hosts(&config, &bound, &place);
+        let certificate = NodeCertificate::new(&keys, place.name.as_str(), names)?;
+        // All addresses are taken before data is loaded.
+        let opened = match &config.store {
+            StoreSection::Here(here) => {
+                let given = builder.server.as_ref();
+                let opening = OpenStore::open(here, given, &bound, &keys, &state, &certificate);
+                Some(opening?)
+            }
+            _ => None,
+        };
         let listeners = match config.http.on {
             Some(false) => None,
             _ => {
@@ -77,18 +89,16 @@ impl Ground {
             runtime: tokio::runtime::Handle::current(),
             collector: OnceLock::new(),
         });
-        let serve = |listeners| {
-            let options = listen::options(&config, &place);
-            HttpServer::start(listeners, options, source.clone())
-        };
+        let options = listen::options(&config, &place);
+        let hosts = options.hosts.clone();
+        let serve = |listeners| HttpServer::start(listeners, options, source.clone());
         let http = listeners.map(serve).transpose()?;
-        let (store, certificate) = match &config.store {
-            StoreSection::Here(here) => {
-                let starting = OwnStore::start(here, &bound, &keys, &state, certificate);
-                let (store, certificate) = starting.await?;
+        let (store, certificate) = match opened {
+            Some(opened) => {
+                let (store, certificate) = opened.start(certificate).await?;
                 (Some(store), certificate)
             }
-            _ => (None, certificate),
+            None => (None, certificate),
         };
         Ok(Self {
             membership_port: builder.config.node.port,
@@ -100,6 +110,7 @@ impl Ground {
             store,
             outside,
             source,
+            hosts,
             http,
             notes,
             failures: Failures::default(),
@@ -142,19 +153,14 @@ impl Ground {
         self.http.as_ref().map_or(&[], HttpServer::addresses)
     }
 
-    /// Where this node reaches its own store: in plain text on loopback if the store listens there.
-    pub(super) fn own_store(&self) -> Option<String> {
+    /// Where other nodes reach the store of this one. One that they do not reach is announced on loopback, which says so.
+    pub(super) fn announced_store(&self) -> Option<(StoreId, String)> {
         let store = self.store.as_ref()?;
-        let (plain, tls) = store.addresses();
-        let all = || plain.iter().chain(&tls);
-        let is_near = |address: &&SocketAddr| address.ip().is_loopback();
-        let address = match all().find(is_near).or(all().next()) {
-            Some(address) if !address.ip().is_unspecified() => *address,
-            // A wildcard takes connections to loopback too.
-            Some(wildcard) => SocketAddr::new(place::loopback_of(wildcard.ip()), store.port()),
-            None => SocketAddr::new(place::LOOPBACK, store.port()),
+        let address = match store.port() {
+            0 => SocketAddr::new(place::LOOPBACK, 0).to_string(),
+            port => membership::advertised(&self.place, port),
         };
-        Some(address.to_string())
+        Some((store.id().clone(), address))
     }
 }
 

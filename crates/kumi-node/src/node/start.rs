@@ -7,18 +7,21 @@
 use super::builder::Builder;
 use super::error::NodeError;
 use super::ground::Ground;
-use super::work::Work;
-use super::{Node, Running};
+use super::work::{Tools, Work};
+use super::{Changeable, Node, Running};
+use crate::config::NodeConfig;
 use crate::core::releaser::ReleaserRules;
 use crate::core::store_pin::{Pin, StorePin};
 use crate::driver::channel::{self, Changes, NodeService};
 use crate::driver::cron;
+use crate::driver::keys::KeySet;
 use crate::driver::lives::Lives;
 use crate::driver::member_times::MemberTimes;
 use crate::driver::membership::{self, Announced, PIN_SERVICE, STORE_ID_SERVICE, STORE_SERVICE};
 use crate::driver::queues::StoreQueues;
 use crate::driver::releaser::{RELEASER_ROLE, RunningReleaser};
-use crate::driver::state_dir::NodeRecord;
+use crate::driver::route::is_loopback;
+use crate::driver::state_dir::{NodeRecord, StateDir};
 use crate::driver::status::{Collector, Parts, Phase};
 use crate::driver::store::OwnStore;
 use crate::driver::store_link::{Chooser, StoreLink, unix_ms};
@@ -30,7 +33,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 
 /// How long running tasks may go on when the node stops, unless the configuration says it.
 const STOP_WITHIN: Duration = Duration::from_secs(30);
@@ -57,28 +59,27 @@ async fn start(builder: Builder) -> Result<Node, NodeError> {
     let me = cluster.name_and_life();
     let mut background = JoinSet::new();
     let link = link(&ground, &cluster, joined.pin, &mut background);
-    let queues = StoreQueues::new(link.clone(), &ground.keys.clusters);
+    let recording = keep_record(ground.state.clone(), joined.record, link.clone());
+    background.spawn(ground.failures.watch("record", recording));
+    let queues = StoreQueues::new(link.clone(), &ground.keys);
     let (lives, times) = follow(&ground, &cluster, &mut background);
-    let schedules = ground.config.cron.clone();
-    let name = me.name().to_owned();
-    let declaring = cron::declare(schedules, name, link.clone(), queues.clone());
+    let schedules = watch::Sender::new(ground.config.cron.clone());
+    let (declared, name) = (schedules.subscribe(), me.name().to_owned());
+    let declaring = cron::declare(declared, name, link.clone(), queues.clone());
     background.spawn(ground.failures.watch("schedules", declaring));
-    let ids = ground.keys.clusters.iter().map(|id| id.to_string().into());
-    let rules = ReleaserRules::new(ids);
-    let releaser = RunningReleaser::start(rules, &cluster, Arc::new(queues.clone()));
-    let releaser = Arc::new(releaser);
+    let keys = ground.keys.now();
+    let releaser = releaser(&keys, &cluster, &queues);
+    let shown_releaser = watch::Sender::new(Arc::downgrade(&releaser));
 
     let phase = watch::Sender::new(Phase::default());
-    let stop_work = CancellationToken::new();
-    let mut work = Work {
-        me: me.clone(),
-        link: link.clone(),
-        lives: lives.clone(),
-        keys: ground.keys.clone(),
-        stop_within: ground.config.node.stop_within.unwrap_or(STOP_WITHIN),
-        stop: stop_work.clone(),
-        tasks: JoinSet::new(),
-    };
+    let mut work = Work::new(Tools::new(
+        &builder,
+        me.clone(),
+        link.clone(),
+        lives.clone(),
+        ground.keys.clone(),
+    ));
+    work.apply(&ground.config, stop_within(&ground.config));
     let roles = std::iter::once(RELEASER_ROLE).chain(ground.roles(&builder));
     let collector = Collector::new(Arc::new(Parts {
         name: me.name().to_owned(),
@@ -87,17 +88,15 @@ async fn start(builder: Builder) -> Result<Node, NodeError> {
         started_unix_ms,
         state_dir: ground.state.path().to_owned(),
         seeds: seeds(&ground),
-        two_keys_since_unix_ms: ground.keys.has_two.then_some(started_unix_ms),
+        two_keys_since_unix_ms: keys.has_two.then_some(started_unix_ms),
         link: link.clone(),
         queues: queues.clone(),
         node: Arc::downgrade(&cluster),
         times,
         standing: lives.standing(),
         phase: phase.subscribe(),
-        workers: work.workers(&ground.config, &builder),
-        units: work.units(&ground.config, &builder),
-        programs: work.programs(&ground.config, &builder),
-        releaser: Arc::downgrade(&releaser),
+        work: work.facts(),
+        releaser: shown_releaser.subscribe(),
         failures: ground.failures.clone(),
     }));
     let changes = Changes::new();
@@ -116,7 +115,20 @@ async fn start(builder: Builder) -> Result<Node, NodeError> {
     service.register(joined.channels.registry());
     // It is empty: the ground is this start's.
     let _ = ground.source.collector.set(collector.clone());
+    let changeable = Changeable {
+        config: tokio::sync::Mutex::new(builder.config.clone()),
+        schedules,
+        hosts: ground.hosts,
+        own_host: ground.place.advertise.clone(),
+        certificate: ground.certificate.clone(),
+        has_given_key: builder.key.is_some(),
+        work: tokio::sync::Mutex::new(work),
+        releaser: tokio::sync::Mutex::new(releaser),
+        shown_releaser,
+    };
+    let advertised = ground.place.advertise.as_ref();
     let node = Node {
+        advertised: advertised.map(|_| cluster.authority().as_str().to_owned()),
         name: me,
         notes: ground.notes,
         state: ground.state,
@@ -130,11 +142,8 @@ async fn start(builder: Builder) -> Result<Node, NodeError> {
         stop,
         failures: ground.failures,
         muf: tokio::sync::Mutex::default(),
+        changeable,
         running: Running {
-            _stop_on_drop: stop_work.clone().drop_guard(),
-            stop_work,
-            work: work.tasks,
-            releaser,
             cluster,
             http: ground.http,
             background,
@@ -152,7 +161,7 @@ async fn let_in(mut node: Node) -> Result<Node, NodeError> {
     match membership::until_up(&node.running.cluster).await {
         Ok(true) => {}
         Ok(false) => {
-            let words = "no seed has let this node in yet; it goes on asking";
+            let words = "no seed has let this node in yet; it goes on asking: check that one runs there, that UDP reaches it, and that --key-file is a copy of its key";
             node.notes.push(words.into());
             let troubles = membership::troubles(&node.running.cluster);
             node.notes.extend(troubles);
@@ -172,23 +181,38 @@ fn seeds(ground: &Ground) -> Vec<String> {
     seeds.map(|seed| seed.as_str().to_owned()).collect()
 }
 
+/// Gives back the tasks of dead nodes of the clusters that the keys name.
+pub(super) fn releaser(
+    keys: &KeySet,
+    cluster: &ClusterNode,
+    queues: &StoreQueues,
+) -> Arc<RunningReleaser> {
+    let ids = keys.clusters.iter().map(|id| id.to_string().into());
+    let queues = Arc::new(queues.clone());
+    let releaser = RunningReleaser::start(ReleaserRules::new(ids), cluster, queues);
+    Arc::new(releaser)
+}
+
+/// How long running tasks may go on when the node stops.
+pub(super) fn stop_within(config: &NodeConfig) -> Duration {
+    config.node.stop_within.unwrap_or(STOP_WITHIN)
+}
+
 /// A node that has begun to join.
 struct Joined {
     cluster: Arc<ClusterNode>,
     channels: NodeChannels,
     pin: Option<Pin>,
+    record: NodeRecord,
 }
 
 async fn join(ground: &mut Ground, builder: &Builder) -> Result<Joined, NodeError> {
-    let pin = ground.state.pin(&ground.keys.clusters)?;
+    let pin = ground.state.pin(&ground.keys.now().clusters)?;
     let reached = |port| membership::advertised(&ground.place, port);
     let http = ground.http_addresses();
     let announced = Announced {
         roles: ground.roles(builder),
-        store: ground
-            .store
-            .as_ref()
-            .map(|store| (store.id().clone(), reached(store.port()))),
+        store: ground.announced_store(),
         http: http.first().map(|address| reached(address.port())),
         pin: pin.clone(),
     };
@@ -210,16 +234,17 @@ async fn join(ground: &mut Ground, builder: &Builder) -> Result<Joined, NodeErro
     let cluster = joining.node;
     ground.notes.extend(joining.note);
     // Also before the node is in: commands on this machine ask it why it is not.
-    record(ground, &cluster);
+    let record = record(ground, &cluster);
     Ok(Joined {
         cluster: Arc::new(cluster),
         channels,
         pin,
+        record,
     })
 }
 
 /// Writes down where the node listens. Without the record, commands on this machine have to be told.
-fn record(ground: &Ground, cluster: &ClusterNode) {
+fn record(ground: &Ground, cluster: &ClusterNode) -> NodeRecord {
     let text = |addresses: &[SocketAddr]| addresses.iter().map(ToString::to_string).collect();
     let mut record = NodeRecord::new(cluster.name().as_str());
     record.membership = cluster.local_addr().map(|address| address.to_string());
@@ -229,9 +254,30 @@ fn record(ground: &Ground, cluster: &ClusterNode) {
     if let Some(store) = &ground.store {
         let (plain, tls) = store.addresses();
         record.store = text(&[plain, tls].concat());
+        record.local_store = Some(store.local_url());
+        let announced = ground.announced_store().map(|(_, address)| address);
+        record.advertised_store = announced.filter(|address| !is_loopback(address));
     }
-    if let Err(error) = ground.state.write_record(&record) {
+    write(&ground.state, &record);
+    record
+}
+
+fn write(state: &StateDir, record: &NodeRecord) {
+    if let Err(error) = state.write_record(record) {
         tracing::warn!(error = %Chain(&error), "the node's ports are not recorded");
+    }
+}
+
+/// Writes down which store a node without one uses, for as long as it is polled.
+async fn keep_record(state: StateDir, mut record: NodeRecord, link: StoreLink) {
+    if record.local_store.is_some() {
+        return;
+    }
+    loop {
+        let route = link.up().await;
+        record.used_store = Some(route.address.clone());
+        write(&state, &record);
+        link.left(&route).await;
     }
 }
 
@@ -248,8 +294,8 @@ fn link(
         return link;
     }
     let me = cluster.name_and_life();
-    let own = ground.own_store();
-    let own = own.map(|address| (me.name().to_owned(), address));
+    let own = ground.store.as_ref();
+    let own = own.map(|store| (me.name().to_owned(), store.local_url()));
     let chooser = Chooser {
         pin: StorePin::new(me, pin),
         keys: ground.keys.clone(),

@@ -21,7 +21,7 @@ use ring::{digest, hmac};
 pub struct Secret(String);
 
 impl Secret {
-    pub(super) fn of_bytes(bytes: &[u8; 32]) -> Secret {
+    pub(crate) fn of_bytes(bytes: &[u8; 32]) -> Secret {
         Secret(URL_SAFE_NO_PAD.encode(bytes))
     }
 

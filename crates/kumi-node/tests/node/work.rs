@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use kumi_jobs::{Context, Gone, Released, Task, TaskError};
-use kumi_node::config::{StoreSection, StoreUrl};
+use kumi_node::config::{NodeConfig, StoreSection, StoreUrl};
+use kumi_node::core::status::NodeStatus;
 use kumi_node::{Builder, Node};
 
 use crate::common::{
-    builder, free_port, in_time, joining, runtime, seed, start_in, store_at, until,
+    builder, free_port, in_time, joining, runtime, seed, start_in, store_at, until, until_status,
 };
 
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -111,7 +112,7 @@ async fn a_node_that_drains_takes_no_task_and_takes_them_again() {
 }
 
 async fn until_draining(node: &Node) {
-    crate::common::until_status(node, |status| {
+    until_status(node, |status| {
         status.workers.iter().all(|worker| worker.draining)
     })
     .await;
@@ -180,6 +181,68 @@ async fn the_default_queue_is_the_one_of_the_url() {
             assert_eq!(node.status().await.workers[0].queue, queue);
             node.shutdown().await.expect("stopped");
         }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_runs_longer_than_the_operator_allows_is_cut_off_and_run_elsewhere() {
+    in_time(async {
+        let directory = tempfile::tempdir().expect("a directory");
+        let begun = Begun::default();
+        let a = store_node(directory.path()).await;
+        let mut patient = NodeConfig::default();
+        patient.node.stop_within = Some(Duration::from_secs(3_600));
+        let b = joining("b", directory.path(), seed(&a)).config(patient);
+        let b = stuck(b, "b", &begun).start().await.expect("a node");
+        b.ready().await;
+        let jobs = a.jobs().await.expect("a queue");
+        let handle = jobs.enqueue(Resize).await.expect("enqueued");
+        until(|| *begun.lock().expect("no panic") == ["b"]).await;
+        let c = joining("c", directory.path(), seed(&a));
+        let c = quick(c, "c", &begun).start().await.expect("a node");
+        c.ready().await;
+        let left = b.shutdown_within(Duration::from_millis(100)).await;
+        left.expect("stopped");
+        assert_eq!(handle.result().await.expect("a result"), "c");
+        c.shutdown().await.expect("stopped");
+        a.shutdown().await.expect("stopped");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reload_starts_and_stops_programs_and_leaves_the_others_alone() {
+    in_time(async {
+        let directory = tempfile::tempdir().expect("a directory");
+        let node = builder("a", directory.path()).store(store_at(free_port()));
+        let run = |name: &str, command: &str| format!("run \"{name}\" exec=\"{command}\"\n");
+        let parsed = |text: &str| NodeConfig::parse("kumi.kdl", text).expect("sound");
+        let first = run("one", "sleep 1000") + &run("two", "sleep 1000");
+        let node = node.config(parsed(&first)).start().await.expect("a node");
+        node.ready().await;
+        let running = |status: &NodeStatus| -> Vec<String> {
+            let programs = status.programs.iter();
+            let running = programs.filter(|program| program.state == "running");
+            running.map(|program| program.name.clone()).collect()
+        };
+        until_status(&node, |status| running(status) == ["one", "two"]).await;
+
+        let second = run("two", "sleep 1000") + &run("three", "sleep 1000");
+        let mut to = node.config().await;
+        to.run = parsed(&second).run;
+        let record = node.reload(&to).await;
+        assert_eq!(record.applied, ["run one: removed", "run three: added"]);
+        assert_eq!((record.refused.len(), record.restart.len()), (0, 0));
+        until_status(&node, |status| running(status) == ["three", "two"]).await;
+
+        to.node.preset = Some(kumi_node::config::Preset::Wan);
+        let record = node.reload(&to).await;
+        assert_eq!(record.restart, ["node preset: changed"]);
+        assert!(record.applied.is_empty());
+        // It is told again, because it still is not so.
+        assert_eq!(node.reload(&to).await.restart.len(), 1);
+        node.shutdown().await.expect("stopped");
     })
     .await;
 }

@@ -57,7 +57,7 @@ impl Source for NodeSource {
     }
 
     fn is_metrics_token(&self, presented: &[u8]) -> bool {
-        match (&self.token, &self.keys.trust) {
+        match (&self.token, &self.keys.now().trust) {
             (Some(token), _) => is_same(token.as_bytes(), presented),
             (None, Some(trust)) => trust.is_metrics_token(presented),
             (None, None) => false,
@@ -157,7 +157,8 @@ fn members(parts: &Parts) -> Option<MemberFacts> {
 }
 
 fn units(parts: &Parts) -> Vec<UnitFacts> {
-    let units = parts.units.iter().map(|(name, counters)| {
+    let work = parts.work();
+    let units = work.units.iter().map(|(name, counters)| {
         let served = counters.served();
         UnitFacts {
             unit: name.clone(),
@@ -171,7 +172,8 @@ fn units(parts: &Parts) -> Vec<UnitFacts> {
 }
 
 fn programs(parts: &Parts) -> Vec<ProgramFacts> {
-    let programs = parts.programs.iter().map(|(name, state)| {
+    let work = parts.work();
+    let programs = work.programs.iter().map(|(name, state)| {
         let state = state.borrow();
         ProgramFacts {
             program: name.clone(),
