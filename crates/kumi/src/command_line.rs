@@ -11,14 +11,17 @@ mod development_tls;
 mod exit;
 mod hangup;
 mod jobs;
+mod key;
 mod muf;
 mod operate;
 mod process;
+mod reload;
 mod schema;
 mod state;
 mod terminal;
 mod tls_options;
 mod up;
+mod url;
 
 use clap::{CommandFactory, Parser};
 use cli::{Cli, Task};
@@ -54,6 +57,9 @@ fn perform(cli: Cli) -> Result<ExitCode, Failure> {
         None => up::run(&cli.up),
         Some(Task::Up(options)) => up::run(&options),
         Some(Task::Operate(task)) => return Ok(operate::run(task)),
+        Some(Task::Url(options)) => url::run(&options),
+        Some(Task::Key(options)) => key::run(&options),
+        Some(Task::Reload(options)) => reload::run(&options),
         Some(Task::CheckAof(options)) => return check::aof(&options),
         Some(Task::CheckRdb(options)) => return check::rdb(&options),
         Some(Task::Config(options)) => return config::run(&options),

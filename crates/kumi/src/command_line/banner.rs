@@ -1,21 +1,45 @@
-//! What `kumi up` says when it has started: what runs where, and how to try it.
+//! What `kumi up` says when it has started: what runs where, how to try it, and how other machines join.
 
+use kumi_node::config::MEMBERSHIP_PORT;
 use kumi_store::config::{Fsync, Settings};
 use std::fmt::Write;
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// The places a node can be reached at.
+/// A node, and the places that it can be reached at.
 #[derive(Debug, Default)]
 pub(crate) struct Places<'a> {
+    pub(crate) node: &'a str,
+    /// Its own store; none if it uses another one.
+    pub(crate) store: Option<Store<'a>>,
+    pub(crate) membership: Option<SocketAddr>,
+    pub(crate) http: &'a [SocketAddr],
+    /// What a person should know about the start.
+    pub(crate) notes: &'a [String],
+    /// How other machines join; none for a node that they do not reach, or that has joined itself.
+    pub(crate) invitation: Option<Invitation<'a>>,
+}
+
+/// What other machines need to join.
+#[derive(Clone, Debug)]
+pub(crate) struct Invitation<'a> {
+    /// Where they reach the node, `host:port`.
+    pub(crate) address: String,
+    /// The file with the key, which they need a copy of.
+    pub(crate) key_file: &'a Path,
+}
+
+/// The places that a store can be reached at.
+#[derive(Debug, Default)]
+pub(crate) struct Store<'a> {
     pub(crate) tcp: &'a [SocketAddr],
-    pub(crate) unix: Option<&'a Path>,
+    pub(crate) unix: Option<PathBuf>,
     /// Where the data is kept; none if it is in memory only.
     pub(crate) kept: Option<Kept<'a>>,
     /// Addresses for clients that speak TLS.
     pub(crate) tls: &'a [SocketAddr],
     /// The authority they trust.
-    pub(crate) authority: Option<&'a Path>,
+    pub(crate) authority: Option<PathBuf>,
     /// Clients have to authenticate first.
     pub(crate) password: bool,
 }
@@ -33,35 +57,73 @@ pub(crate) struct Kept<'a> {
 /// The banner's text.
 pub(crate) fn text(places: &Places<'_>) -> String {
     let mut text = format!("kumi {}\n\n", kumi_store::KUMI_VERSION);
-    let tcp = places.tcp.iter().map(SocketAddr::to_string);
-    let unix = places.unix.iter().map(|path| path.display().to_string());
-    let tls = places.tls.iter().map(|address| format!("{address} (TLS)"));
+    if let Some(store) = &places.store {
+        store_lines(&mut text, store);
+    }
+    let member = match places.membership {
+        // Not as an address that clients of the store could take for theirs.
+        Some(address) => format!("{}, membership {address}/udp", places.node),
+        None => places.node.to_owned(),
+    };
+    line(&mut text, "node", &member);
+    for (index, address) in places.http.iter().enumerate() {
+        let scheme = match address.ip().is_loopback() {
+            true => "http",
+            false => "https",
+        };
+        let name = if index == 0 { "http" } else { "" };
+        line(&mut text, name, &format!("{scheme}://{address}"));
+    }
+    if let Some(client) = places.store.as_ref().and_then(redis_cli) {
+        line(&mut text, "try", &format!("{client} set hello world"));
+        line(&mut text, "", &format!("{client} get hello"));
+    }
+    if let Some(invitation) = &places.invitation {
+        let usual = format!(":{MEMBERSHIP_PORT}");
+        let address = &invitation.address;
+        let address = address.strip_suffix(&usual).unwrap_or(address);
+        let command = format!("kumi up --join {address} --key-file kumi.key");
+        line(&mut text, "join", &command);
+        let key = invitation.key_file.display();
+        line(
+            &mut text,
+            "",
+            &format!("on the others, with a copy of {key}"),
+        );
+    }
+    for (index, note) in places.notes.iter().enumerate() {
+        let name = if index == 0 { "note" } else { "" };
+        line(&mut text, name, note);
+    }
+    line(&mut text, "stop", "ctrl-c");
+    text
+}
+
+fn store_lines(text: &mut String, store: &Store<'_>) {
+    let tcp = store.tcp.iter().map(SocketAddr::to_string);
+    let unix = store.unix.iter().map(|path| path.display().to_string());
+    let tls = store.tls.iter().map(|address| format!("{address} (TLS)"));
     for (index, place) in tcp.chain(tls).chain(unix).enumerate() {
         let name = if index == 0 { "store" } else { "" };
-        line(&mut text, name, &place);
+        line(text, name, &place);
     }
     line(
-        &mut text,
+        text,
         "speaks",
         &format!("Redis {} (RESP2, RESP3)", kumi_store::REDIS_VERSION),
     );
-    match places.kept {
+    match store.kept {
         None => line(
-            &mut text,
+            text,
             "keeps",
             "everything in memory: what it holds is gone when it stops",
         ),
         Some(kept) => {
-            line(&mut text, "keeps", &kept.directory.display().to_string());
+            line(text, "keeps", &kept.directory.display().to_string());
             let saving = saving(kept.settings);
-            line(&mut text, "", &format!("store {}, {saving}", kept.id));
+            line(text, "", &format!("store {}, {saving}", kept.id));
         }
     }
-    let client = redis_cli(places);
-    line(&mut text, "try", &format!("{client} set hello world"));
-    line(&mut text, "", &format!("{client} get hello"));
-    line(&mut text, "stop", "ctrl-c");
-    text
 }
 
 /// When the data is written to disk. Save points matter only without an append-only file, which has every write.
@@ -82,11 +144,24 @@ fn line(text: &mut String, name: &str, value: &str) {
     let _ = writeln!(text, "  {name:<7}{value}");
 }
 
-/// A command to paste that reaches the node from this machine.
-fn redis_cli(places: &Places<'_>) -> String {
+/// A command to paste that reaches the store from this machine; none if redis-cli alone does not: on addresses that are not
+/// on loopback only named users log in, and `kumi url` has the password.
+fn redis_cli(store: &Store<'_>) -> Option<String> {
     let mut command = String::from("redis-cli");
-    let address = places.tcp.first().or(places.tls.first());
-    match (address, places.unix) {
+    let address = store.tcp.first().or(store.tls.first());
+    let is_tls = store.tcp.is_empty() && !store.tls.is_empty();
+    let has_no_authority = is_tls && store.authority.is_none();
+    match (address, &store.unix) {
+        (Some(_), Some(path)) if has_no_authority => {
+            command += &format!(" -s {}", path.display());
+            return Some(command);
+        }
+        // Connections to loopback are in plain text.
+        (Some(address), None) if has_no_authority && address.ip().is_unspecified() => {
+            command += &format!(" -p {}", address.port());
+            return Some(command);
+        }
+        (Some(_), None) if has_no_authority => return None,
         (Some(address), _) => {
             let host = match address.ip() {
                 IpAddr::V4(ip) if ip.is_unspecified() || ip.is_loopback() => None,
@@ -101,16 +176,16 @@ fn redis_cli(places: &Places<'_>) -> String {
         (None, Some(path)) => command += &format!(" -s {}", path.display()),
         (None, None) => {}
     }
-    if places.tcp.is_empty() && !places.tls.is_empty() {
+    if is_tls {
         command += " --tls";
-        if let Some(path) = places.authority {
+        if let Some(path) = &store.authority {
             command += &format!(" --cacert {}", path.display());
         }
     }
-    if places.password {
+    if store.password {
         command += " --askpass";
     }
-    command
+    Some(command)
 }
 
 #[cfg(test)]
@@ -122,15 +197,13 @@ mod tests {
     #[track_caller]
     fn check(tcp: &[&str], unix: Option<&str>, password: bool, expected: &str) {
         let tcp: Vec<SocketAddr> = tcp.iter().map(|text| text.parse().unwrap()).collect();
-        let places = Places {
+        let store = Store {
             tcp: &tcp,
-            unix: unix.map(Path::new),
-            kept: None,
-            tls: &[],
-            authority: None,
+            unix: unix.map(PathBuf::from),
             password,
+            ..Store::default()
         };
-        let text = text(&places);
+        let text = text(&of_store(store));
         assert!(
             text.contains(expected),
             "no {expected:?} in the banner:\n{text}"
@@ -206,24 +279,53 @@ mod tests {
             let pair = (name.as_bytes(), value.as_bytes());
             let _changes = config.set_many(&[pair], Origin::Startup).unwrap();
         }
-        text(&Places {
+        text(&of_store(Store {
             kept: Some(Kept {
                 directory: Path::new("/var/kumi"),
                 id: "0123456789abcdef",
                 settings: config.settings(),
             }),
+            ..Store::default()
+        }))
+    }
+
+    fn of_store(store: Store<'_>) -> Places<'_> {
+        Places {
+            node: "a",
+            store: Some(store),
             ..Places::default()
-        })
+        }
+    }
+
+    #[test]
+    fn other_machines_are_told_how_to_join_a_node_that_they_reach() {
+        let mut places = Places {
+            node: "a",
+            membership: Some("10.0.0.1:7400".parse().unwrap()),
+            ..Places::default()
+        };
+        assert!(!text(&places).contains("--join"));
+        assert!(text(&places).contains("  node   a, membership 10.0.0.1:7400/udp\n"));
+        places.invitation = Some(Invitation {
+            address: "10.0.0.1:7400".into(),
+            key_file: Path::new("/state/cluster.key"),
+        });
+        let expected = "  join   kumi up --join 10.0.0.1 --key-file kumi.key\n         on the others, with a copy of /state/cluster.key\n";
+        assert!(text(&places).contains(expected), "{}", text(&places));
+        if let Some(invitation) = &mut places.invitation {
+            invitation.address = "a.example:7401".into();
+        }
+        assert!(text(&places).contains("--join a.example:7401 "));
     }
 
     #[test]
     fn a_client_of_a_node_with_tls_trusts_its_authority() {
         let tls = ["127.0.0.1:6379".parse().unwrap()];
-        let text = text(&Places {
+        let text = text(&of_store(Store {
             tls: &tls,
-            authority: Some(Path::new("/state/ca.pem")),
-            ..Places::default()
-        });
+            authority: Some("/state/ca.pem".into()),
+            ..Store::default()
+        }));
         assert!(text.contains("  store  127.0.0.1:6379 (TLS)\n"), "{text}");
         let client = "redis-cli -p 6379 --tls --cacert /state/ca.pem set hello world";
         assert!(text.contains(client), "{text}");

@@ -1,9 +1,14 @@
 //! The command line, defined once: parsing, both helps and the completions of every shell come from here.
 
 use crate::command_line::exit::EXIT_CODES;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
+use kumi_cluster::Authority;
+use kumi_common::Name;
+use kumi_node::config::{self, LogLevel, Preset};
 use std::path::PathBuf;
+use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -12,6 +17,11 @@ Examples:
   kumi up --ephemeral             without keeping anything
   kumi up --redis-conf redis.conf with an existing configuration
   kumi up --set maxmemory=1gb     with one directive changed
+  kumi up --bind 10.0.0.1         for other machines too; prints the line for them
+  kumi up --join 10.0.0.1 --key-file kumi.key
+                                  on the other machines: uses the store of the first
+  kumi up --join 10.0.0.1 --config kumi.kdl
+                                  and runs the programs that the file names
   kumi server --port 7000         exactly what kumi-server --port 7000 does";
 
 /// The whole command line: without a command, the options of `up`.
@@ -22,7 +32,8 @@ Examples:
     about = "A Redis-compatible store, calls between programs, jobs and membership",
     long_about = "A Redis-compatible store (up, server), calls between programs through readable Redis keys (muf), \
                   background jobs (jobs), typed channels over QUIC (schema) and membership with failure detection \
-                  (cluster), in one binary.\n\n\
+                  (cluster), in one binary. 'kumi up' starts a node that has all of them; 'kumi up --join' adds a \
+                  machine.\n\n\
                   Without a command, kumi does what 'kumi up' does: it starts a node and runs until ctrl-c.",
     after_long_help = format!("{EXAMPLES}\n\n{EXIT_CODES}\n\n'kumi server' has the exit codes of redis-server: 0 and 1."),
     args_conflicts_with_subcommands = true,
@@ -39,8 +50,16 @@ pub(crate) struct Cli {
 pub(crate) enum Task {
     /// Start a node and run until ctrl-c
     ///
-    /// The store listens on 127.0.0.1:6379 by default, and keeps its data in an append-only file, synced every
-    /// second. Ctrl-c, SIGTERM and the SHUTDOWN command stop it after it has answered what it has received.
+    /// A node has a store, is a member of a cluster, runs the programs of its kumi.kdl, and answers HTTP requests for its
+    /// health and metrics. With --join it uses the store of the others instead of one of its own.
+    ///
+    /// By default everything is on loopback: the store on port 6379, membership on 7400 (UDP), HTTP on 7480. If 7400 or
+    /// 7480 is taken there, a free port is used, and said. The store keeps its data in an append-only file, synced every
+    /// second. On other addresses the store and HTTP speak TLS, and only named users log in: 'kumi url' prints the URL.
+    ///
+    /// Ctrl-c, SIGTERM, 'kumi stop' and the SHUTDOWN command stop the node: workers finish their tasks, the node leaves
+    /// the cluster, and the store answers what it has received. A second signal ends it at once. SIGHUP and 'kumi reload'
+    /// make it read kumi.kdl and the key file again.
     #[command(after_long_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
     Up(UpOptions),
     #[command(flatten)]
@@ -55,6 +74,21 @@ pub(crate) enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
+    /// Print the URL of the store, for programs of the team
+    ///
+    /// The user is kumi-app, which may do everything but administer. The URL has the password: who reads it can use the
+    /// store. The node is the one of this machine whose state directory has its key and addresses; --key-file and
+    /// --store name another one.
+    #[command(after_long_help = crate::command_line::url::EXAMPLES)]
+    Url(crate::command_line::url::UrlOptions),
+    /// Make the key of a cluster, or show what is derived from it
+    ///
+    /// docs/trust.md says what a key is good for.
+    Key(crate::command_line::key::KeyOptions),
+    /// Make a running node of this machine read kumi.kdl and its key file again
+    ///
+    /// Prints what was applied and what needs a restart. SIGHUP does the same; the log has the answer then.
+    Reload(crate::command_line::reload::ReloadOptions),
     /// Check kumi.kdl, the configuration of a node, show it, or print an example
     ///
     /// docs/kumi-kdl.md describes every name of the file.
@@ -102,7 +136,7 @@ pub(crate) enum Task {
     },
 }
 
-/// Later wins: the node's defaults, then the file, then these options.
+/// Later wins: the node's defaults, then redis.conf, then kumi.kdl, then these options.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct UpOptions {
     /// Port of the store; 0 for none [default: 6379]
@@ -110,8 +144,9 @@ pub(crate) struct UpOptions {
     pub(crate) port: Option<u16>,
     /// Address to listen on, IP or IP:PORT; may be repeated [default: 127.0.0.1 and ::1]
     ///
-    /// A port given here is the same as --port: all addresses have one. '*' is every IPv4 address of the machine. As
-    /// long as no password is set, the server does not accept clients from other machines, whatever the address.
+    /// The whole node listens there: store, membership and HTTP. A port given here is the same as --port: all addresses
+    /// have one. '*' is every IPv4 address of the machine. Loopback addresses speak plain text, others TLS. With --join,
+    /// the default is the address that routes to the other node.
     #[arg(
         short,
         long,
@@ -120,6 +155,85 @@ pub(crate) struct UpOptions {
         hide_short_help = true
     )]
     pub(crate) bind: Vec<String>,
+    /// A node to join, HOST or HOST:PORT (7400); may be repeated. Its cluster's store is used
+    #[arg(short, long, value_name = "HOST", value_delimiter = ',', value_parser = seed)]
+    pub(crate) join: Vec<Authority>,
+    /// The file with the cluster's key [default: KUMI_CLUSTER_KEY_FILE, else cluster.key in the state directory]
+    ///
+    /// A node that joins nobody makes a key at its first start. The others need a copy of the file. It may hold two keys
+    /// while one replaces the other: the first is used, both are accepted.
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub(crate) key_file: Option<PathBuf>,
+    /// The configuration of the node [default: ./kumi.kdl, else $XDG_CONFIG_HOME/kumi/kumi.kdl]
+    ///
+    /// Options of the command line win over the file. docs/kumi-kdl.md describes it; 'kumi config check' checks it.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// The node's name among the members [default: the machine's name]
+    #[arg(short, long, value_name = "NAME", value_parser = node_name, hide_short_help = true)]
+    pub(crate) name: Option<Name>,
+    /// The host name or address by which other machines reach this node [default: the bound address]
+    #[arg(long, value_name = "HOST", value_parser = config::advertised, hide_short_help = true)]
+    pub(crate) advertise: Option<String>,
+    /// Use a Redis, Valkey or Redis Cluster outside of the cluster, instead of a store of this node
+    #[arg(
+        long,
+        value_name = "URL",
+        conflicts_with = "no_store",
+        hide_short_help = true
+    )]
+    pub(crate) store: Option<String>,
+    /// Run no store: use the one of the cluster
+    #[arg(long, hide_short_help = true)]
+    pub(crate) no_store: bool,
+    /// UDP port of membership; 0 for any free one [default: 7400]
+    #[arg(long, value_name = "N", hide_short_help = true)]
+    pub(crate) cluster_port: Option<u16>,
+    /// Port of HTTP: health, readiness and metrics; 0 for any free one [default: 7480]
+    #[arg(
+        long,
+        value_name = "N",
+        conflicts_with = "no_http",
+        hide_short_help = true
+    )]
+    pub(crate) http_port: Option<u16>,
+    /// Answer no HTTP requests
+    #[arg(long, hide_short_help = true)]
+    pub(crate) no_http: bool,
+    /// The network that the timeouts of membership are for: lan, wan or local [default: lan]
+    #[arg(long, value_name = "NET", value_parser = preset(), hide_short_help = true)]
+    pub(crate) preset: Option<Preset>,
+    /// Where key, recorded ports and, without --dir, the data are kept [default: $XDG_STATE_HOME/kumi/INSTANCE]
+    ///
+    /// INSTANCE is the port of the store; of a node without a store, its name, or the port of membership. With --dir it
+    /// is that directory, with --ephemeral a temporary one.
+    #[arg(long, value_name = "DIR", hide_short_help = true)]
+    pub(crate) state_dir: Option<PathBuf>,
+    /// What is logged: error, warn, info, debug or trace [default: warn]
+    #[arg(long, value_name = "LEVEL", value_parser = log_level(), hide_short_help = true)]
+    pub(crate) log_level: Option<LogLevel>,
+    /// How long running tasks may go on when the node stops, such as 30s or 5m [default: 30s]
+    #[arg(long, value_name = "TIME", value_parser = config::duration, hide_short_help = true)]
+    pub(crate) stop_within: Option<Duration>,
+    /// Own certificates instead of a key: this node's chain, PEM
+    #[arg(long, value_name = "FILE", requires_all = ["tls_key_file", "tls_ca_file"], conflicts_with = "key_file", hide_short_help = true)]
+    pub(crate) tls_cert_file: Option<PathBuf>,
+    /// The private key of that certificate, PEM
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "tls_cert_file",
+        hide_short_help = true
+    )]
+    pub(crate) tls_key_file: Option<PathBuf>,
+    /// The authorities that sign the certificates of all nodes, PEM
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "tls_cert_file",
+        hide_short_help = true
+    )]
+    pub(crate) tls_ca_file: Option<PathBuf>,
     /// Listen on a Unix socket too
     #[arg(long, value_name = "PATH", hide_short_help = true)]
     pub(crate) unixsocket: Option<PathBuf>,
@@ -131,7 +245,8 @@ pub(crate) struct UpOptions {
     pub(crate) set: Vec<Setting>,
     /// Keep the data in this directory [default: in $XDG_STATE_HOME/kumi]
     ///
-    /// The default is $XDG_STATE_HOME/kumi/PORT/store; without the variable, ~/.local/state takes its place.
+    /// The default is $XDG_STATE_HOME/kumi/PORT/store; without the variable, ~/.local/state takes its place. What else the
+    /// node keeps, its key above all, is in this directory too, unless --state-dir names another one.
     #[arg(short, long, value_name = "PATH")]
     pub(crate) dir: Option<PathBuf>,
     /// Keep everything in memory: the data is gone when the node stops
@@ -175,6 +290,34 @@ pub(crate) struct Setting {
     pub(crate) value: String,
 }
 
+fn node_name(text: &str) -> Result<Name, String> {
+    Name::new(text).map_err(|error| error.to_string())
+}
+
+fn seed(text: &str) -> Result<Authority, &'static str> {
+    config::seed(text)
+}
+
+fn preset() -> impl TypedValueParser<Value = Preset> {
+    PossibleValuesParser::new(["lan", "wan", "local"]).map(|text| match &*text {
+        "wan" => Preset::Wan,
+        "local" => Preset::Local,
+        _ => Preset::Lan,
+    })
+}
+
+fn log_level() -> impl TypedValueParser<Value = LogLevel> {
+    PossibleValuesParser::new(["error", "warn", "info", "debug", "trace"]).map(
+        |text| match &*text {
+            "error" => LogLevel::Error,
+            "info" => LogLevel::Info,
+            "debug" => LogLevel::Debug,
+            "trace" => LogLevel::Trace,
+            _ => LogLevel::Warn,
+        },
+    )
+}
+
 fn directive(text: &str) -> Result<Setting, &'static str> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok(Setting {
@@ -213,6 +356,29 @@ mod tests {
             };
             assert_eq!(options.port, Some(7000), "{line}");
             assert_eq!(options.bind, ["::1", "127.0.0.1"], "{line}");
+        }
+    }
+
+    #[test]
+    fn a_node_to_join_and_its_place_are_checked_where_they_are_written() {
+        let cli = parse("kumi up --join 10.0.0.1 -j b.example:7401 --name b --preset wan").unwrap();
+        let Some(Task::Up(options)) = cli.task else {
+            panic!("not up");
+        };
+        let joins: Vec<&str> = options.join.iter().map(Authority::as_str).collect();
+        assert_eq!(joins, ["10.0.0.1:7400", "b.example:7401"]);
+        assert_eq!(options.preset, Some(Preset::Wan));
+        for wrong in [
+            "kumi up --join a:b",
+            "kumi up --name B",
+            "kumi up --advertise 127.0.0.1",
+            "kumi up --advertise 0.0.0.0",
+            "kumi up --preset moon",
+            "kumi up --tls-cert-file a.pem",
+            "kumi up --stop-within soon",
+            "kumi up --store redis://h --no-store",
+        ] {
+            assert!(parse(wrong).is_err(), "{wrong}");
         }
     }
 

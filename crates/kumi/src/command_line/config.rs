@@ -55,7 +55,7 @@ pub(crate) fn run(options: &ConfigOptions) -> Result<ExitCode, Failure> {
     match &options.task {
         ConfigTask::Example => print(NodeConfig::example().as_bytes())?,
         ConfigTask::Check(options) => {
-            let (file, config) = found(options)?.ok_or_else(|| {
+            let (file, config) = found(options.file.as_deref())?.ok_or_else(|| {
                 let text =
                     format!("there is no ./{FILE}: 'kumi config example > {FILE}' makes one");
                 Failure::ConfigFile(anyhow::anyhow!(text))
@@ -63,7 +63,8 @@ pub(crate) fn run(options: &ConfigOptions) -> Result<ExitCode, Failure> {
             print(format!("{}: sound, {}\n", file.display(), counts(&config)).as_bytes())?;
         }
         ConfigTask::Show(options) => {
-            let config = found(options)?.map_or_else(NodeConfig::default, |(_, config)| config);
+            let config = found(options.file.as_deref())?
+                .map_or_else(NodeConfig::default, |(_, config)| config);
             print(config.show().as_bytes())?;
         }
     }
@@ -71,9 +72,9 @@ pub(crate) fn run(options: &ConfigOptions) -> Result<ExitCode, Failure> {
 }
 
 /// The file that was named, or else the first one that is where files are looked for; none if there is none.
-fn found(options: &FileOptions) -> Result<Option<(PathBuf, NodeConfig)>, Failure> {
-    let file = match &options.file {
-        Some(file) => Some(file.clone()),
+pub(super) fn found(named: Option<&Path>) -> Result<Option<(PathBuf, NodeConfig)>, Failure> {
+    let file = match named {
+        Some(file) => Some(file.to_owned()),
         None => {
             let places = [
                 Some(PathBuf::from(FILE)),
@@ -87,7 +88,7 @@ fn found(options: &FileOptions) -> Result<Option<(PathBuf, NodeConfig)>, Failure
 }
 
 /// Reads a file. Its relative paths become paths below its directory.
-fn load(file: &Path) -> Result<NodeConfig, Failure> {
+pub(super) fn load(file: &Path) -> Result<NodeConfig, Failure> {
     let text = read(file).with_context(|| format!("reading {}", file.display()));
     let text = text.map_err(Failure::ConfigFile)?;
     let parsed = NodeConfig::parse(&file.display().to_string(), &text);

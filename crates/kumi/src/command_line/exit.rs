@@ -3,8 +3,10 @@
 //! `kumi server` is not among it: it keeps the codes of `redis-server`.
 
 use kumi_common::causes;
+use kumi_node::NodeError;
 use kumi_node::config::Diagnostics;
-use kumi_server::{ListenError, LoadConfigError, ProgramError};
+use kumi_node::driver::{JoinError, StoreError};
+use kumi_server::{ListenError, LoadConfigError, ProgramError, StartError};
 use kumi_store::config::{LoadError, Source};
 use std::error::Error;
 use std::fmt;
@@ -35,6 +37,8 @@ pub(crate) enum Failure {
     Line(LoadError),
     /// A directive of the command line is. The value stays untold: it may be a password.
     Setting { name: String, reason: String },
+    /// Another program has a port of the node; the text says what to do.
+    PortTaken(String),
     /// Any other error of the system or the server.
     Other(anyhow::Error),
 }
@@ -56,7 +60,7 @@ impl Failure {
         match self {
             Failure::Other(_) => 1,
             Failure::Usage(_) => 2,
-            Failure::AddressInUse(_) => 3,
+            Failure::AddressInUse(_) | Failure::PortTaken(_) => 3,
             Failure::ConfigFile(_)
             | Failure::NodeFile(_)
             | Failure::Line(_)
@@ -96,6 +100,22 @@ impl From<ProgramError> for Failure {
     }
 }
 
+impl From<NodeError> for Failure {
+    fn from(error: NodeError) -> Self {
+        match error {
+            NodeError::Invalid(text) => Failure::Usage(text),
+            NodeError::Store(
+                StoreError::AddressTaken(error) | StoreError::Start(StartError::Listen(error)),
+            ) => error.into(),
+            NodeError::Join(JoinError::PortTaken(text)) | NodeError::HttpPortTaken(text) => {
+                Failure::PortTaken(text)
+            }
+            NodeError::StoreEnd(error) => Failure::other(error),
+            other => Failure::other(other),
+        }
+    }
+}
+
 impl From<LoadConfigError> for Failure {
     fn from(error: LoadConfigError) -> Self {
         match error {
@@ -108,7 +128,7 @@ impl From<LoadConfigError> for Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Usage(text) => f.write_str(text),
+            Failure::Usage(text) | Failure::PortTaken(text) => f.write_str(text),
             Failure::AddressInUse(error) if error.address.contains('/') => write!(
                 f,
                 "{} is there already and is not a socket; choose another path: kumi up --unixsocket PATH",
@@ -205,6 +225,7 @@ mod tests {
         let failures = [
             Failure::usage("x"),
             in_use("127.0.0.1:1"),
+            Failure::PortTaken("x".into()),
             Failure::ConfigFile(anyhow::anyhow!("x")),
             Failure::NodeFile(Diagnostics::default()),
             Failure::other(anyhow::anyhow!("x")),

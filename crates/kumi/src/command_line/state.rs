@@ -1,16 +1,11 @@
-//! Where `kumi up` keeps its data and finds its configuration, and the id of what is kept there.
+//! Where nodes keep their files and find their configuration, and which node of this machine a command means.
 
 use crate::command_line::exit::Failure;
 use anyhow::Context;
-use std::fs::{self, DirBuilder, File};
-use std::io::{self, ErrorKind, Read, Write};
+use kumi_node::driver::client::local::LocalNode;
+use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-
-/// The file with the id, beside the data.
-const ID_FILE: &str = "store-id";
-/// Bytes of an id, shown as twice as many hexadecimal digits.
-const ID_BYTES: usize = 8;
 
 /// The directory of an instance: `$XDG_STATE_HOME/kumi/<instance>`, with `~/.local/state` if the variable is not set, as the
 /// XDG Base Directory Specification says. `otherwise` names options that do without it.
@@ -30,12 +25,13 @@ pub(crate) fn config_directory() -> Option<PathBuf> {
 
 /// The directory that a variable names, or else one below the user's own; none without HOME.
 fn base_directory(variable: &str, below_home: &str) -> Option<PathBuf> {
-    // A relative path in the variable is to be ignored, says the specification.
-    let absolute = |name: &str| {
-        let path = std::env::var_os(name).map(PathBuf::from);
-        path.filter(|path| path.is_absolute())
-    };
-    absolute(variable).or_else(|| Some(absolute("HOME")?.join(below_home)))
+    absolute_in(variable).or_else(|| Some(absolute_in("HOME")?.join(below_home)))
+}
+
+/// The path in a variable. A relative one is to be ignored, says the specification.
+fn absolute_in(variable: &str) -> Option<PathBuf> {
+    let path = std::env::var_os(variable).map(PathBuf::from);
+    path.filter(|path| path.is_absolute())
 }
 
 /// Makes the directory, for this user alone, if it does not exist.
@@ -48,37 +44,94 @@ pub(crate) fn make(directory: &Path) -> Result<(), Failure> {
         .map_err(Failure::other)
 }
 
-/// The id of the store in a directory; a new one if it has none.
-pub(crate) fn id(directory: &Path) -> Result<String, Failure> {
-    read_or_make_id(directory)
-        .with_context(|| format!("the id of the store in {}", directory.display()))
-        .map_err(Failure::other)
+/// The state directory of a node that is about to start.
+#[derive(Debug)]
+pub(crate) struct StateHome {
+    path: PathBuf,
+    is_temporary: bool,
 }
 
-fn read_or_make_id(directory: &Path) -> io::Result<String> {
-    let path = directory.join(ID_FILE);
-    match fs::read_to_string(&path) {
-        Ok(text) => {
-            let id = text.trim_ascii();
-            let is_id = id.len() == 2 * ID_BYTES && id.bytes().all(|byte| byte.is_ascii_hexdigit());
-            if is_id {
-                return Ok(id.to_owned());
+impl StateHome {
+    /// A directory that stays.
+    pub(crate) fn kept(path: PathBuf) -> Self {
+        Self {
+            path,
+            is_temporary: false,
+        }
+    }
+
+    /// A new directory that is removed with this value, in the memory of the machine if the session has a place there.
+    pub(crate) fn temporary() -> Result<Self, Failure> {
+        let session = absolute_in("XDG_RUNTIME_DIR").filter(|path| path.is_dir());
+        let parent = session.unwrap_or_else(std::env::temp_dir);
+        let mut number = 0_u32;
+        loop {
+            let path = parent.join(format!("kumi-{}-{number}", std::process::id()));
+            match DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => {
+                    return Ok(Self {
+                        path,
+                        is_temporary: true,
+                    });
+                }
+                // One that a killed process of this number has left.
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && number < 100 => {
+                    number += 1;
+                }
+                Err(error) => {
+                    let text = format!("the directory {} cannot be made", path.display());
+                    return Err(Failure::other(anyhow::Error::new(error).context(text)));
+                }
             }
-            let reason = format!("{} does not hold an id", path.display());
-            Err(io::Error::new(ErrorKind::InvalidData, reason))
         }
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            let mut bytes = [0; ID_BYTES];
-            File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-            let id: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-            let temporary = directory.join(format!("temp-{}-{ID_FILE}", std::process::id()));
-            let mut file = File::create(&temporary)?;
-            file.write_all(format!("{id}\n").as_bytes())?;
-            file.sync_all()?;
-            fs::rename(&temporary, &path)?;
-            Ok(id)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Removes a directory that does not stay. Called by the drop, and before an exit that drops nothing.
+    pub(crate) fn remove(&self) {
+        if self.is_temporary {
+            // What is left is in a place for such things.
+            let _ = fs::remove_dir_all(&self.path);
         }
-        Err(error) => Err(error),
+    }
+}
+
+impl Drop for StateHome {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+/// The node whose state directory is named, or else the one that runs on this machine as this user.
+pub(crate) fn local_node(named: Option<&Path>) -> Result<LocalNode, Failure> {
+    if let Some(directory) = named {
+        let node = LocalNode::at(directory).map_err(Failure::other)?;
+        return node.ok_or_else(|| {
+            Failure::usage(format!(
+                "{} is not the state directory of a node that was started",
+                directory.display()
+            ))
+        });
+    }
+    let mut running = LocalNode::running().map_err(Failure::other)?;
+    match running.len() {
+        0 => Err(Failure::usage(
+            "no node runs on this machine: 'kumi up' starts one; name one that has a directory of its own with --state-dir DIR",
+        )),
+        1 => Ok(running.remove(0)),
+        _ => {
+            let shown = running
+                .iter()
+                .map(|node| format!("--state-dir {}", node.state().path().display()));
+            let shown: Vec<String> = shown.collect();
+            Err(Failure::usage(format!(
+                "several nodes run on this machine: choose one with {}",
+                shown.join(" or ")
+            )))
+        }
     }
 }
 
@@ -87,14 +140,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_is_made_once_and_kept() {
+    fn a_temporary_home_is_gone_with_its_node() {
+        let home = StateHome::temporary().unwrap();
+        let other = StateHome::temporary().unwrap();
+        assert_ne!(home.path(), other.path());
+        fs::write(home.path().join("cluster.key"), "secret").unwrap();
+        let path = home.path().to_owned();
+        drop(home);
+        assert!(!path.exists());
+        let kept = other.path().join("kept");
+        make(&kept).unwrap();
+        drop(StateHome::kept(kept.clone()));
+        assert!(kept.exists());
+    }
+
+    #[test]
+    fn a_directory_without_a_record_is_no_node() {
         let directory = tempfile::tempdir().unwrap();
-        let store = directory.path().join("a/b/store");
-        make(&store).unwrap();
-        let first = id(&store).unwrap();
-        assert_eq!(first.len(), 16);
-        assert_eq!(id(&store).unwrap(), first);
-        fs::write(store.join(ID_FILE), "nonsense").unwrap();
-        assert!(id(&store).is_err());
+        let failure = local_node(Some(directory.path())).unwrap_err();
+        assert!(failure.to_string().contains("state directory"), "{failure}");
     }
 }

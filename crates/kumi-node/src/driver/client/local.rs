@@ -49,6 +49,18 @@ impl LocalNode {
         Ok(record.map(|record| Self { record, state }))
     }
 
+    /// What it recorded.
+    #[must_use]
+    pub fn record(&self) -> &NodeRecord {
+        &self.record
+    }
+
+    /// Its state directory.
+    #[must_use]
+    pub fn state(&self) -> &StateDir {
+        &self.state
+    }
+
     /// Its name among the members.
     #[must_use]
     pub fn name(&self) -> &str {
