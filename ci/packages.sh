@@ -7,7 +7,7 @@ missing_packages() {
     # command:package
     for pair in redis-server:redis-server redis-cli:redis-tools cc:build-essential c++:build-essential \
         node:nodejs npm:npm faketime:faketime python3:python3 ip:iproute2 openssl:openssl unshare:util-linux \
-        prometheus:prometheus promtool:prometheus; do
+        prometheus:prometheus promtool:prometheus curl:curl pkill:procps; do
         command -v "${pair%%:*}" >/dev/null || echo "${pair##*:}"
     done | sort -u | tr '\n' ' '
     python3 -c 'import ensurepip, venv' 2>/dev/null || printf 'python3-venv '

@@ -68,7 +68,7 @@ fn tell(blocks: &[Block]) -> Result<(), String> {
         programs.as_path(),
         kumi.parent().expect("a file in a directory"),
     ];
-    let mut shell = Shell::start(home.path(), &programs);
+    let mut shell = Shell::start(home.path(), &programs, Path::new(ROOT));
     for block in blocks {
         let ran = match &block.kind {
             Kind::NotRun(_) => continue,

@@ -7,7 +7,8 @@
 //!     ```text                   right behind a shell block: what the block prints
 //!     ```redis                  a session of redis-cli, with its prompts; words behind `redis` are options of redis-cli
 //!     ```kdl file=chat.kdl      in any language: the file is there from then on, and can be executed
-//!     <!-- sh                   lines up to `-->`: commands that a reader has carried out already
+//!     <!-- sh                   lines up to `-->`: commands that a reader has carried out already; `$KUMI_CHECKOUT` is
+//!                               the reader's checkout
 //!     <!-- sh not run: REASON -->   right before a block that is not run
 //!
 //! In a `text` block behind a shell block, `...` stands for anything on the line, and a line `...` for any lines. How many

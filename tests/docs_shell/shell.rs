@@ -29,8 +29,9 @@ pub(crate) struct Ran {
 }
 
 impl Shell {
-    /// Starts a shell in `home`, which is its working directory and holds all state; `programs` come first in PATH.
-    pub(crate) fn start(home: &Path, programs: &[&Path]) -> Self {
+    /// Starts a shell in `home`, which is its working directory and holds all state; `programs` come first in PATH, and
+    /// `KUMI_CHECKOUT` is `checkout`.
+    pub(crate) fn start(home: &Path, programs: &[&Path], checkout: &Path) -> Self {
         let work = home.join("work");
         let records = home.join("records");
         for directory in [&work, &records] {
@@ -58,8 +59,10 @@ impl Shell {
             .env("PATH", path)
             .env("HOME", &work)
             .env("XDG_STATE_HOME", home.join("state"))
+            .env("KUMI_CHECKOUT", checkout)
             .env("TZ", "UTC")
             .env_remove("REDISCLI_AUTH")
+            .env_remove("XDG_CONFIG_HOME")
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::inherit())

@@ -10,11 +10,12 @@ use std::process::Command;
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// Pages besides README.md and docs/ whose links are checked.
-const MORE_PAGES: [&str; 8] = [
+const MORE_PAGES: [&str; 9] = [
     "ARCHITECTURE.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "examples/chat/README.md",
+    "examples/node/README.md",
     "README.ja.md",
     "SECURITY.md",
     "packaging/README.md",
@@ -50,7 +51,15 @@ fn blocks_are_found_with_what_is_hidden_before_them() {
 #[test]
 fn pages_for_programmers_have_rust_blocks() {
     let pages = all();
-    for page in ["muf", "jobs", "unison", "schema", "cluster", "embedding"] {
+    for page in [
+        "muf",
+        "jobs",
+        "unison",
+        "schema",
+        "cluster",
+        "embedding",
+        "node",
+    ] {
         let text = &pages[&format!("docs/{page}.md")];
         assert!(!rust_blocks(text).is_empty(), "docs/{page}.md");
     }

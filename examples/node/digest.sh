@@ -1,0 +1,3 @@
+#!/bin/sh
+# Runs the task of the schedule: how many tasks the queue has, by state.
+exec kumi jobs counts
