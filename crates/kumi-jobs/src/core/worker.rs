@@ -89,8 +89,8 @@ pub(crate) struct WorkerCore {
     next_due: Option<Duration>,
     /// Where the next ask's list of types begins.
     rotation: usize,
-    /// A turn without an ask is to be sent: a wait may have taken the mark that wakes other workers, and the turn leaves it
-    /// again.
+    /// A turn without an ask is to be sent: a wait may have taken the marker that wakes other workers, and the turn leaves
+    /// it again.
     passes_on: bool,
     slots: Slots,
     /// While claims are started: whether all that were started ended at once.
@@ -261,8 +261,8 @@ impl WorkerCore {
         now: Moment,
         signals: Result<&[Signal], CallError>,
     ) -> Verdict {
-        let may_have_taken_a_mark = self.listening.end_wait(now);
-        self.passes_on |= may_have_taken_a_mark && !self.may_claim();
+        let may_have_taken_a_marker = self.listening.end_wait(now);
+        self.passes_on |= may_have_taken_a_marker && !self.may_claim();
         match signals {
             Ok(signals) => {
                 self.take_signals(signals);
@@ -406,12 +406,12 @@ impl WorkerCore {
             return None;
         }
         if self.hold.is_unsure() {
-            self.hold.looked(now);
+            self.hold.asked(now);
             self.calls.send(now);
             return Some(Call::Recover);
         }
         if self.slots.holds_some() && self.listening.is_look_due(now) {
-            self.listening.look();
+            self.listening.note_look();
             self.calls.send(now);
             return Some(Call::Look);
         }

@@ -1,16 +1,19 @@
-//! Writes as RESP requests, for an append-only file and for replicas.
+//! Writes as RESP requests, for the append-only file and, later, for replicas.
 //!
-//! Every write of the data leaves a request here that replays to the same state at any later time:
-//! relative expiries are absolute, an expired key is a deletion, a random choice is the choice that
-//! was made. Requests are encoded once, into one buffer, in the order of the writes; a SELECT
-//! stands before a request whose database differs from the one before. Large arguments of clients
-//! are not copied: the buffer (`writes.rs`) refers to them.
+//! Every write of the data leaves a request here that replays to the same state at any later time.
+//! Commands hand in requests of that kind (`Ctx::propagate_as`: absolute expiries, the random choice
+//! that was made); `Ctx::call` hands in all others as they were sent, and the keyspace the deletions
+//! of expired and evicted keys. This file only encodes and frames. Requests are encoded once, into
+//! one buffer, in the order of the writes; a SELECT stands before a request whose database differs
+//! from the one before. Large arguments of clients are not copied: the buffer (`writes.rs`) refers
+//! to them.
 //!
-//! What belongs together is a scope: a command, a transaction, a script. A scope that leaves more
-//! than one request is framed by MULTI and EXEC, so that a reader applies it as a whole. Whether it
-//! does is known only when the second request comes: MULTI is then put in front of the first one,
-//! which is still in the buffer, because what belongs to an open scope is not taken.
-//! Nothing is encoded while propagation is off.
+//! A scope is one `Ctx::call`: a command, or EXEC or a script with the commands inside it. A scope
+//! that leaves more than one request is framed by MULTI and EXEC, so that a reader applies it as a
+//! whole. Whether it does is known only when the second request comes: MULTI is then put in front of
+//! the first one, which is still in the buffer, because what belongs to an open scope is not taken,
+//! but for the SELECT before it.
+//! Nothing is encoded while propagation is off, or while a script has muted it.
 
 mod writes;
 
@@ -27,7 +30,7 @@ pub(crate) struct Propagation {
     muted: bool,
     /// Complete scopes, then the requests of the open one.
     buffer: Writes,
-    /// Large arguments of the running command.
+    /// Large arguments of the running command; empty once an inner command has ended: then they are copied.
     large: Vec<SharedBytes>,
     /// The database a reader of `buffer` has selected; none at the start of a stream.
     selected: Option<usize>,
@@ -42,8 +45,8 @@ pub(crate) struct Propagation {
 }
 
 impl Propagation {
-    /// Turns encoding on or off. A stream that begins anew begins with a SELECT.
-    pub(crate) fn listen(&mut self, on: bool) {
+    /// Turns encoding on or off. Off drops what was not taken; a stream that begins anew begins with a SELECT.
+    pub(crate) fn set_on(&mut self, on: bool) {
         if on && !self.on {
             self.selected = None;
         }
@@ -209,7 +212,7 @@ mod tests {
 
     fn on() -> Propagation {
         let mut propagation = Propagation::default();
-        propagation.listen(true);
+        propagation.set_on(true);
         propagation
     }
 
@@ -389,9 +392,9 @@ mod tests {
         let mut propagation = Propagation::default();
         propagation.push(0, words("SET a 1"));
         assert!(propagation.take().is_empty());
-        propagation.listen(true);
+        propagation.set_on(true);
         propagation.push(0, words("SET a 1"));
-        propagation.listen(false);
+        propagation.set_on(false);
         assert!(propagation.take().is_empty());
     }
 }

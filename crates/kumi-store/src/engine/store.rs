@@ -474,7 +474,7 @@ impl Store {
 
     /// Starts or stops encoding writes for an AOF or replicas.
     pub fn listen_to_writes(&mut self, on: bool) {
-        self.keyspace.propagation.listen(on);
+        self.keyspace.propagation.set_on(on);
     }
 
     /// Writes since the last call, as RESP requests with SELECT where the database changes. Take

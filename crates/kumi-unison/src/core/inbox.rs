@@ -1,7 +1,9 @@
 //! The events that came and were not taken yet, and the credit owed for those that were.
 //!
-//! Credit goes back when a quarter of the window was consumed, not event by event: what is held back can then never
-//! keep the largest event waiting, which costs half a window. A peer that may be out of credit gets what is owed sooner,
+//! A window is how many events and bytes may be unread (`opening.rs`). Credit goes back when a quarter of the window was
+//! consumed, not event by event: less than a quarter is held back, and the largest event (half a window, `events.rs`)
+//! never waits for it. Unreliable channels have no credit: their oldest event is dropped. A note among the events says
+//! that the channel resumed; it costs nothing. A peer that may be out of credit gets what is owed sooner,
 //! at most once a second: a receiver that takes one event now and then still shows that it reads.
 //!
 //! Events wait in lanes: one for each name that a receiver asked for, and one for all others, the rest. While a receiver
@@ -39,7 +41,7 @@ pub(crate) enum Lane {
 #[derive(Debug, Default)]
 struct Queue {
     events: VecDeque<ProtocolMessage>,
-    /// Of their payloads.
+    /// Bytes of their payloads.
     bytes: usize,
     /// Waiting tasks, by number, so that one that stops waiting leaves nothing behind.
     wakers: Vec<(u64, Waker)>,
@@ -61,7 +63,7 @@ impl Queue {
         Some(event)
     }
 
-    /// The oldest event, notes left in place.
+    /// The oldest event. Of the notes before it, the last one stays.
     fn pop_oldest_event(&mut self) -> Option<ProtocolMessage> {
         let at = self.events.iter().position(|event| !event.is_resumed())?;
         // One note before it says as much as several.
@@ -140,7 +142,7 @@ impl Inbox {
         }
     }
 
-    /// A stream begins: the peer has the whole window but for what is still held here, which is returned.
+    /// A stream begins: the peer has the whole window but for what is still held here. Answers how much that is.
     pub(super) fn begin_stream(&mut self) -> Window {
         let mut held = Window {
             events: 0,
@@ -218,7 +220,7 @@ impl Inbox {
         Some(payload.freeze())
     }
 
-    /// When the next credit message is due, if that is after `now`.
+    /// When the next credit message is due, if that is after `now`; a time that has passed is forgotten.
     pub(super) fn next_credit_due(&mut self, now: Instant) -> Option<Instant> {
         self.credit_due = self.credit_due.filter(|due| *due > now);
         self.credit_due
@@ -305,7 +307,7 @@ impl Inbox {
         };
         while let Some(queue) = self.queue(lane)
             && is_over(queue)
-            && let Some(oldest) = queue.pop()
+            && let Some(oldest) = queue.pop_oldest_event()
         {
             self.charge.shrink(weight(&oldest));
             effects.counts.events_dropped += 1;
@@ -459,7 +461,7 @@ impl Core {
             "typed binary between different schemas"
         } else {
             self.inbox.receive(event, effects)?;
-            self.return_credit(effects);
+            self.wake_for_credit(effects);
             return Ok(());
         };
         Err(NetworkError::Violation(violation.to_owned()))
@@ -488,7 +490,7 @@ impl Core {
     ) -> Poll<Result<ProtocolMessage, NetworkError>> {
         match self.inbox.pop(lane) {
             Ok(Some(event)) => {
-                self.return_credit(effects);
+                self.wake_for_credit(effects);
                 return Poll::Ready(Ok(event));
             }
             Ok(None) => {}
@@ -501,7 +503,7 @@ impl Core {
                 let dropped = self.inbox.wait(lane, waiting, cx.waker());
                 if dropped > 0 {
                     effects.counts.events_dropped += dropped;
-                    self.return_credit(effects);
+                    self.wake_for_credit(effects);
                 }
                 Poll::Pending
             }
@@ -513,27 +515,66 @@ impl Core {
         self.inbox.stop_waiting(lane, number);
     }
 
-    /// A lane for the events of one name, as far as they have not been taken.
+    /// A lane for the events of one name, as far as they have not been taken. If a lane of that name exists, this one gets
+    /// nothing until that one ends.
     pub(crate) fn add_lane(&mut self, method: &str) -> Lane {
         self.inbox.add_lane(method)
     }
 
-    /// A lane's name is free again; the events in it go back to `recv`, as many as the rest may hold.
+    /// Ends a lane. Its events go to another lane of that name, else to the rest as far as that may hold them; after
+    /// [`discard_rest`](Self::discard_rest) they are discarded.
     pub(crate) fn remove_lane(&mut self, lane: Lane, effects: &mut Effects) {
         self.inbox.remove_lane(lane, effects);
-        self.return_credit(effects);
+        self.wake_for_credit(effects);
     }
 
     /// From now on events without a named lane are discarded, those that wait included.
     pub(crate) fn discard_rest(&mut self, effects: &mut Effects) {
         self.inbox.discard_rest(effects);
-        self.return_credit(effects);
+        self.wake_for_credit(effects);
     }
 
     /// Wakes the writer if it has credit to return.
-    pub(super) fn return_credit(&mut self, effects: &mut Effects) {
+    pub(super) fn wake_for_credit(&mut self, effects: &mut Effects) {
         if self.inbox.has_credit_to_return() {
             self.kick(effects);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_unreliable_inbox_drops_its_oldest_event_and_keeps_the_note_before_it() {
+        let budget = Arc::new(Budget::new(10_000));
+        let window = Window {
+            events: 2,
+            bytes: 1_000,
+        };
+        let mut inbox = Inbox::new(window, true, &budget);
+        let mut effects = Effects::default();
+        let event = |text: &'static str| {
+            ProtocolMessage::event(
+                "tick",
+                ContentType::Bytes,
+                Bytes::from_static(text.as_bytes()),
+            )
+        };
+        inbox.resumed(&mut effects.wakers);
+        for text in ["1", "2", "3"] {
+            inbox.receive_datagram(event(text), &mut effects);
+        }
+        let mut taken = Vec::new();
+        while let Some(event) = inbox.pop(Lane::Rest).expect("a lane") {
+            taken.push(match event.is_resumed() {
+                true => "note".to_owned(),
+                false => String::from_utf8_lossy(&event.payload).into_owned(),
+            });
+        }
+        assert_eq!(taken, ["note", "3"]);
+        assert_eq!(effects.counts.events_dropped, 2);
+        assert_eq!(budget.used_bytes(), 0, "a note takes nothing of the budget");
     }
 }

@@ -241,7 +241,7 @@ impl Core {
         }
         self.send_backlog(now, effects);
         // What was taken while the opening was under way was not owed to the peer until now.
-        self.return_credit(effects);
+        self.wake_for_credit(effects);
         Ok(())
     }
 }

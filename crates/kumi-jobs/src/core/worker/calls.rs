@@ -13,7 +13,7 @@ pub(super) struct Calls {
     in_flight: Option<Moment>,
     /// Calls start no earlier than this.
     not_before: Moment,
-    /// Calls that failed since the last turn or heartbeat that did not. A look at what this worker holds comes after each
+    /// Calls that failed since the last turn or heartbeat that did not. A Recover comes after each
     /// turn that failed, so its success says nothing.
     failures: u32,
 }

@@ -11,7 +11,7 @@ pub(super) struct Hold {
     lease: LeaseState,
     knowledge: Knowledge,
     /// When the queue was last asked what this worker holds.
-    looked_at: Option<Moment>,
+    asked_at: Option<Moment>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -70,15 +70,15 @@ impl Hold {
 
     /// As `mark_unsure`, because the queue counts other tasks than this worker. Not more often than leases are renewed, so that a count which is wrong costs little.
     pub(super) fn mark_count_differs(&mut self, sent_at: Moment) {
-        let looked_lately = self.looked_at.is_some_and(|at| sent_at < at + RENEWAL);
-        if !looked_lately {
+        let asked_lately = self.asked_at.is_some_and(|at| sent_at < at + RENEWAL);
+        if !asked_lately {
             self.mark_unsure(sent_at);
         }
     }
 
     /// The queue is asked what this worker holds.
-    pub(super) fn looked(&mut self, now: Moment) {
-        self.looked_at = Some(now);
+    pub(super) fn asked(&mut self, now: Moment) {
+        self.asked_at = Some(now);
     }
 
     /// The queue has said what this worker holds. Answers the moment that `mark_unsure` was given.

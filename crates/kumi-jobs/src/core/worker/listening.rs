@@ -1,4 +1,6 @@
-//! Signals of the queue: waits for them, looks for them while calls are in flight, and cancels that came before their claim.
+//! Signals of the queue: something to claim, a cancel, a poke. A wait is in flight beside the calls and starts when there is
+//! nothing to send. A look is a call that ends at once, for a worker that runs tasks and always has something to send.
+//! Also: cancels that came before their claim.
 
 use super::super::id::TaskId;
 use super::action::Moment;
@@ -14,7 +16,7 @@ pub(super) struct Listening {
     /// When signals were last waited for or looked for.
     listened: Moment,
     looks: Looks,
-    /// Cancels of tasks that are not here: the call in flight may bring them.
+    /// Cancels of tasks that are not here: the reply to the call in flight, or the next Recover, may bring them.
     pub(super) early_cancels: Vec<TaskId>,
 }
 
@@ -22,9 +24,9 @@ pub(super) struct Listening {
 enum Wait {
     #[default]
     None,
-    /// A wait for these types is in flight.
+    /// A wait for these types is in flight; without types it is for cancels and pokes only.
     For(Vec<Arc<str>>),
-    /// As `For`, and it was asked to end.
+    /// It was asked to end; its types are not kept any more.
     Poked,
 }
 
@@ -62,8 +64,8 @@ impl Listening {
         self.wait = Wait::Poked;
     }
 
-    /// The wait in flight has ended. Answers whether it may have taken the mark of a type: it was for some, or was asked to
-    /// end and may have been.
+    /// The wait in flight has ended. Answers whether it may have taken the marker that wakes one worker for a type: it was for
+    /// types, or was poked, when its types are not known any more.
     pub(super) fn end_wait(&mut self, now: Moment) -> bool {
         self.listened = now;
         match std::mem::take(&mut self.wait) {
@@ -73,13 +75,13 @@ impl Listening {
         }
     }
 
-    /// Whether signals are to be looked for: none were for long.
+    /// Whether a look is due: nothing was waited or looked for during `LOOK_INTERVAL`, and the last call was no look.
     pub(super) fn is_look_due(&self, now: Moment) -> bool {
-        self.looks == Looks::May && now >= self.listened + LOOK_INTERVAL
+        !self.is_waiting() && self.looks == Looks::May && now >= self.listened + LOOK_INTERVAL
     }
 
     /// A look is sent.
-    pub(super) fn look(&mut self) {
+    pub(super) fn note_look(&mut self) {
         self.looks = Looks::JustDid;
     }
 

@@ -407,7 +407,7 @@ fn a_drained_worker_does_not_send_a_turn_after_each_wait() {
     assert_eq!(act(&mut core, at(0)).calls.len(), 1, "it passes on");
     core.handle_reply(at(0), turn(Vec::new(), Vec::new(), 0));
     assert_eq!(act(&mut core, at(0)).calls, []);
-    // The wait that was for types may have taken a mark.
+    // The wait that was for types may have taken a marker.
     core.handle_wait(at(1), Ok(&[Signal::Poke]));
     assert_eq!(act(&mut core, at(1)).calls.len(), 1, "it passes on again");
     core.handle_reply(at(1), turn(Vec::new(), Vec::new(), 0));

@@ -80,7 +80,7 @@ impl Ctx<'_> {
         self.store.keyspace.propagation.mute(muted);
     }
 
-    /// Drops what the running command has put into the record of writes.
+    /// Drops what the running command has put into the record of writes, and ends the record: the server stops.
     pub(crate) fn abandon_propagation(&mut self) {
         self.store.keyspace.propagation.abandon();
     }
