@@ -28,7 +28,11 @@ pub(super) const LIMIT: Duration = Duration::from_secs(90);
 /// How often members are asked whether they agree.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// The node with the store.
+/// How long tasks may take to run elsewhere: far beyond a lease, and beyond BullMQ's two intervals.
+pub(super) const TAKEOVER_LIMIT: Duration = Duration::from_secs(150);
+
+/// Nodes that run tasks in most measurements, and the one among them with the store.
+pub(super) const NODES: usize = 5;
 pub(super) const STORE: usize = 0;
 
 /// What all nodes of a measurement have in common, and how many there are.

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow};
 
 use crate::node::Bench;
-use crate::node::nodes::{Nodes, Places, Plan, STORE};
+use crate::node::nodes::{Nodes, Places, Plan, STORE, TAKEOVER_LIMIT};
 use crate::node::options::NetworkPreset;
-use crate::node::takeover::{TAKEOVER_LIMIT, missing, none_row};
+use crate::node::takeover::{missing, none_row};
 use crate::report::{Report, Row};
 use crate::stats::Sample;
 use network::Network;

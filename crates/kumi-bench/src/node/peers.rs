@@ -12,15 +12,14 @@ use anyhow::{Context, Result, bail};
 use crate::children::Child;
 use crate::jobs::parties::{self, Party};
 use crate::node::Bench;
-use crate::node::nodes::LIMIT;
-use crate::node::takeover::{NODES, Round, TAKEOVER_LIMIT};
+use crate::node::nodes::{LIMIT, NODES, TAKEOVER_LIMIT};
 use crate::store::servers::{Contender, Kind, find_program};
 
 /// What a worker says when it works.
 const WORKING: &str = "working";
 
-/// Rounds of a killed worker with all jobs, each on a new redis-server.
-pub(super) fn bullmq(bench: &Bench<'_>, rounds: usize) -> Result<Vec<Round>> {
+/// Rounds of a killed worker with all jobs, each on a new redis-server: the seconds until all jobs run elsewhere.
+pub(super) fn bullmq(bench: &Bench<'_>, rounds: usize) -> Result<Vec<f64>> {
     let party = parties::bullmq(&bench.args.node, &bench.progress)?;
     let hint = "install Debian's redis-server package, or name one with --redis-server";
     let redis = find_program(&bench.args.redis_server, hint)?;
@@ -35,7 +34,7 @@ pub(super) fn bullmq(bench: &Bench<'_>, rounds: usize) -> Result<Vec<Round>> {
     Ok(done)
 }
 
-fn round(bench: &Bench<'_>, party: &Party, redis: &Contender) -> Result<Round> {
+fn round(bench: &Bench<'_>, party: &Party, redis: &Contender) -> Result<f64> {
     let server = redis.start(bench.stage, &[])?;
     let url = format!("redis://{}/", server.address());
     let (sender, lines) = channel();
@@ -59,10 +58,7 @@ fn round(bench: &Bench<'_>, party: &Party, redis: &Contender) -> Result<Round> {
     })?;
     let last = heard.begun_by(|worker| worker != 0);
     let last = last.context("all jobs have begun")?;
-    Ok(Round {
-        seconds: (last - killed).as_secs_f64(),
-        lost: 0,
-    })
+    Ok((last - killed).as_secs_f64())
 }
 
 /// A client of BullMQ that has been told to begin. Dropping it kills it.

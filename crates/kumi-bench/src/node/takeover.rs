@@ -6,18 +6,17 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use rustix::process::Signal;
 
 use crate::node::Bench;
-use crate::node::nodes::{Nodes, Places, Plan, STORE};
+use crate::node::nodes::{NODES, Nodes, Places, Plan, STORE, TAKEOVER_LIMIT};
 use crate::node::options::NetworkPreset;
 use crate::node::peers;
 use crate::report::{Goal, Report, Row};
 use crate::stats::Sample;
 
-/// Nodes that run tasks, and the one that something happens to.
-pub(super) const NODES: usize = 5;
+/// The node that something happens to.
 const VICTIM: usize = NODES - 1;
 
 /// In seconds: how soon all tasks of a killed node run elsewhere, and how soon those of one that was started again at once do.
@@ -27,9 +26,6 @@ const RESTARTED_WITHIN: f64 = 6.0;
 /// How long a node has been a member before it is killed, at least. One that dies with its first heartbeats is noticed later, and its
 /// lease ends first.
 const MEMBER_FOR: Duration = Duration::from_secs(3);
-
-/// Far beyond a lease and BullMQ's two intervals.
-pub(super) const TAKEOVER_LIMIT: Duration = Duration::from_secs(150);
 
 /// How long a node is stopped: longer than its lease.
 const STOPPED: Duration = Duration::from_secs(20);
@@ -42,10 +38,10 @@ const LEASE: &str = "lease";
 
 /// What one round came to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Round {
-    pub(super) seconds: f64,
+struct Round {
+    seconds: f64,
     /// Tasks that did not succeed.
-    pub(super) lost: i64,
+    lost: i64,
 }
 
 /// `kill`.
@@ -60,7 +56,7 @@ pub(super) fn kill(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
             let lease = killed_rounds(bench, preset, rounds, false)?;
             row.add(LEASE, seconds(&lease)?);
             match peers::bullmq(bench, rounds) {
-                Ok(times) => row.add("bullmq", seconds(&times)?),
+                Ok(times) => row.add("bullmq", sample(times)?),
                 Err(error) => report.note(format!("bullmq was not measured: {error:#}")),
             }
         }
@@ -259,9 +255,12 @@ fn seconds_row(part: &str, preset: NetworkPreset) -> Row {
     )
 }
 
-pub(super) fn seconds(rounds: &[Round]) -> Result<Sample> {
-    let seconds = rounds.iter().map(|round| round.seconds).collect();
-    Sample::new(seconds).ok_or_else(|| anyhow::anyhow!("no round was made"))
+fn seconds(rounds: &[Round]) -> Result<Sample> {
+    sample(rounds.iter().map(|round| round.seconds).collect())
+}
+
+fn sample(seconds: Vec<f64>) -> Result<Sample> {
+    Sample::new(seconds).context("no round was made")
 }
 
 /// The slowest round beside the goal, and the tasks that were lost.

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use crate::node::Bench;
-use crate::node::nodes::{LIMIT, Nodes, Places, Plan, STORE, numbers};
+use crate::node::nodes::{LIMIT, NODES, Nodes, Places, Plan, STORE, numbers};
 use crate::node::options::NetworkPreset;
-use crate::node::takeover::{NODES, none_row};
+use crate::node::takeover::none_row;
 use crate::report::{Goal, Report, Row};
 use crate::stats::Sample;
 
