@@ -116,6 +116,7 @@ impl Declaring<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::keys::Keys;
     use super::super::store_client::StoreClient;
     use super::*;
     use crate::config::NodeConfig;
@@ -167,7 +168,10 @@ mod tests {
 
         async fn declare(&self, cluster: u64, node: &str, entries: &[Cron]) {
             self.link.up().await;
-            let queues = StoreQueues::new(self.link.clone(), &[ClusterId::from_raw(cluster)]);
+            let queues = StoreQueues::new(
+                self.link.clone(),
+                &Keys::of_clusters(&[ClusterId::from_raw(cluster)]),
+            );
             let declaring = Declaring {
                 entries,
                 node,
@@ -216,13 +220,17 @@ mod tests {
         let set = ["SET", "kumi:jobs:{a-later-one}:version", "999"];
         let set = client.expect("a connection").call(&set).await;
         assert_eq!(set.expect("set"), ["OK"]);
-        let queues = StoreQueues::new(lab.link.clone(), &[ClusterId::from_raw(1)]);
+        let queues = StoreQueues::new(
+            lab.link.clone(),
+            &Keys::of_clusters(&[ClusterId::from_raw(1)]),
+        );
         let entries = vec![
             entry("one", Some("a-later-one")),
             entry("two", Some("mail")),
         ];
-        lab.tasks
-            .spawn(declare(entries, "a".into(), lab.link.clone(), queues));
+        let entries = watch::Sender::new(entries);
+        let declaring = declare(entries.subscribe(), "a".into(), lab.link.clone(), queues);
+        lab.tasks.spawn(declaring);
         let declared = async {
             while lab.schedules("mail").await.is_empty() {
                 sleep(Duration::from_millis(20)).await;

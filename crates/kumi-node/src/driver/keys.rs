@@ -46,8 +46,31 @@ pub enum KeyError {
 pub(crate) struct Keys(watch::Sender<Arc<KeySet>>);
 
 impl Keys {
-    pub(crate) fn new(set: KeySet) -> Self {
+    fn new(set: KeySet) -> Self {
         Self(watch::Sender::new(Arc::new(set)))
+    }
+
+    /// Reads them as [`KeySet::read`] does.
+    pub(crate) fn read(
+        config: &NodeConfig,
+        given: Option<&ClusterKey>,
+        state: &StateDir,
+    ) -> Result<Self, KeyError> {
+        Ok(Self::new(KeySet::read(config, given, state)?))
+    }
+
+    /// Keys of clusters with these ids, for tests that need no more of them.
+    #[cfg(test)]
+    pub(crate) fn of_clusters(clusters: &[ClusterId]) -> Self {
+        let key = ClusterKey::from_secret(&[7; 32]).expect("long enough");
+        Self::new(KeySet {
+            security: Security::key(&key).expect("a key"),
+            trust: None,
+            clusters: clusters.to_vec(),
+            files: None,
+            authorities: PathBuf::new(),
+            has_two: false,
+        })
     }
 
     /// Those of now.

@@ -8,7 +8,7 @@ use crate::config::{NodeConfig, StoreSection, StoreUrl};
 use crate::core::place::{self, Place, Service};
 use crate::core::store_pin::StoreId;
 use crate::driver::certificate::NodeCertificate;
-use crate::driver::keys::{KeySet, Keys};
+use crate::driver::keys::Keys;
 use crate::driver::membership;
 use crate::driver::state_dir::{StateDir, StateLock};
 use crate::driver::status::NodeSource;
@@ -56,7 +56,7 @@ impl Ground {
         let lock = state.lock()?;
         let token = config.http.token_file.as_deref().map(read).transpose()?;
         let outside = outside(&config)?;
-        let keys = Keys::new(KeySet::read(&config, builder.key.as_ref(), &state)?);
+        let keys = Keys::read(&config, builder.key.as_ref(), &state)?;
         let bound = membership::bound(&config, &place);
         let names = hosts(&config, &bound, &place);
         let certificate = NodeCertificate::new(&keys, place.name.as_str(), names)?;
