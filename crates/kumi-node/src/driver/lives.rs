@@ -85,6 +85,8 @@ mod tests {
     use kumi_cluster::{
         Authority, ClusterNode, MembershipRuntimeConfig, MemoryNetwork, NodeOptions, Transport,
     };
+    use std::time::Duration;
+    use tokio::time::timeout;
 
     #[tokio::test]
     async fn the_end_of_membership_is_not_the_same_as_not_having_joined() {
@@ -100,8 +102,9 @@ mod tests {
         let joined = standing.wait_for(|standing| standing.is_member).await;
         assert!(!joined.expect("followed").has_ended);
         node.shutdown().await;
-        let ended = standing.wait_for(|standing| standing.has_ended).await;
-        assert!(!ended.expect("followed").is_member);
+        let ended = standing.wait_for(|standing| standing.has_ended);
+        let ended = timeout(Duration::from_secs(60), ended).await;
+        assert!(!ended.expect("told").expect("followed").is_member);
         following.abort();
     }
 }

@@ -63,7 +63,9 @@ impl Drop for Ending {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
     use tokio::task::JoinSet;
+    use tokio::time::timeout;
 
     #[tokio::test]
     async fn only_a_part_that_panics_is_a_failure() {
@@ -79,7 +81,8 @@ mod tests {
             tokio::task::yield_now().await;
             panic!("as it should");
         }));
-        assert_eq!(failures.first().await, "the probe");
+        let first = timeout(Duration::from_secs(60), failures.first()).await;
+        assert_eq!(first.expect("noted"), "the probe");
         assert_eq!(failures.parts(), ["the probe"]);
     }
 }
