@@ -293,7 +293,7 @@ impl Node {
     }
 
     /// Waits until a part of the node has ended by a panic, and names it. The rest goes on without that part, and status says
-    /// so; a program that is started again when it ends calls [`shutdown`](Self::shutdown) and ends.
+    /// so; a program that is started again when it ends calls [`shutdown`](Self::shutdown), which returns the same, and ends.
     pub async fn part_failed(&self) -> String {
         self.failures.first().await
     }
@@ -302,7 +302,7 @@ impl Node {
     /// and the store stop. Dropping the future ends the rest like a crash.
     ///
     /// # Errors
-    /// If it could not leave or the store did not end well. It has stopped all the same.
+    /// If it could not leave, the store did not end well, or a part had panicked. It has stopped all the same.
     pub async fn shutdown(self) -> Result<(), NodeError> {
         self.stop(None).await
     }
@@ -326,6 +326,7 @@ impl Node {
             collector,
             source,
             changeable,
+            failures,
             ..
         } = self;
         phase.send_replace(Phase::Leaving);
@@ -364,7 +365,11 @@ impl Node {
             None => Ok(()),
         };
         stopped.map_err(NodeError::StoreEnd)?;
-        left.map_err(NodeError::Leave)
+        left.map_err(NodeError::Leave)?;
+        match failures.parts().into_iter().next() {
+            Some(part) => Err(NodeError::PartFailed(part)),
+            None => Ok(()),
+        }
     }
 }
 

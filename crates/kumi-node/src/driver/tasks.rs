@@ -3,8 +3,7 @@
 use std::future::Future;
 use tokio::sync::watch;
 
-/// The parts that have panicked, by name, in the order of their ends. Clones are the same list, which has at most one entry for
-/// each part of the node.
+/// The parts that have panicked, by name, in the order of their ends. Clones are the same list, which has each name once.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Failures(watch::Sender<Vec<String>>);
 
@@ -55,7 +54,13 @@ impl Drop for Ending {
         if std::thread::panicking() {
             tracing::error!(part = self.part, "a part of the node panicked");
             let part = std::mem::take(&mut self.part);
-            self.failures.0.send_modify(|parts| parts.push(part));
+            self.failures.0.send_if_modified(|parts| {
+                let is_new = !parts.contains(&part);
+                if is_new {
+                    parts.push(part);
+                }
+                is_new
+            });
         }
     }
 }

@@ -53,6 +53,9 @@ pub enum NodeError {
     /// The node could not tell the others that it leaves. They notice its end.
     #[error("the node could not leave its cluster")]
     Leave(#[source] DriverError),
+    /// A part of the node panicked while it ran, which is a mistake in kumi. The node has stopped in order.
+    #[error("a part of the node failed: {0}; the log says where")]
+    PartFailed(String),
     /// The store could not save its data, or had failed before.
     #[error("the store ended badly")]
     StoreEnd(#[source] kumi_server::ServerError),

@@ -78,6 +78,7 @@ async fn start(builder: Builder) -> Result<Node, NodeError> {
         link.clone(),
         lives.clone(),
         ground.keys.clone(),
+        ground.failures.clone(),
     ));
     work.apply(&ground.config, stop_within(&ground.config));
     let roles = std::iter::once(RELEASER_ROLE).chain(ground.roles(&builder));

@@ -13,10 +13,12 @@ use crate::driver::run_program::KeptProgram;
 use crate::driver::serve::{Handler, ServeContext, Unit, UnitCounters, UnitPlan};
 use crate::driver::status::{WorkFacts, WorkerFacts};
 use crate::driver::store_link::StoreLink;
+use crate::driver::tasks::Failures;
 use crate::driver::work::{AddHandler, QueuePlan, QueueWorker, WorkContext, WorkCounters};
 use kumi_common::NameAndLife;
 use kumi_jobs::ClusterId;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +32,7 @@ pub(super) struct Tools {
     pub(super) link: StoreLink,
     pub(super) lives: Lives,
     pub(super) keys: Keys,
+    failures: Failures,
     launcher: Launcher,
     output: Arc<dyn Output>,
     handlers: Vec<AddHandler>,
@@ -43,12 +46,14 @@ impl Tools {
         link: StoreLink,
         lives: Lives,
         keys: Keys,
+        failures: Failures,
     ) -> Self {
         Self {
             me,
             link,
             lives,
             keys,
+            failures,
             launcher: builder.launcher.clone(),
             output: builder.output.clone(),
             handlers: builder.handlers.clone(),
@@ -63,6 +68,16 @@ enum GroupName {
     Queue(String),
     Unit(String),
     Program(String),
+}
+
+impl fmt::Display for GroupName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Queue(queue) => write!(f, "worker of queue {queue}"),
+            Self::Unit(unit) => write!(f, "unit {unit}"),
+            Self::Program(program) => write!(f, "program {program}"),
+        }
+    }
 }
 
 /// What a group is started by. One that differs is another group.
@@ -200,12 +215,13 @@ impl Work {
         });
         // Also if the task is cut off.
         let at_end = ended.clone().drop_guard();
+        let watched = self.tools.failures.watch(&name.to_string(), running);
         self.tasks.spawn(async move {
             let _at_end = at_end;
             if let Some(before) = before {
                 before.cancelled().await;
             }
-            running.await;
+            watched.await;
         });
         Group {
             plan,
