@@ -130,6 +130,8 @@ impl Up {
                 },
                 grace = node.stop_requested() => return Some(grace),
                 () = node.store_ended() => return None,
+                // The stop says which: the service manager starts the node again.
+                _ = node.part_failed() => return None,
             }
         }
     }
