@@ -23,7 +23,7 @@ const FIGURES: usize = 9;
 
 /// How the server writes to disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Disk {
+pub(super) enum Disk {
     None,
     EverySecond,
 }
@@ -81,7 +81,7 @@ fn share(time: CpuTime, seconds: f64) -> f64 {
 }
 
 impl<'a> Trial<'a> {
-    pub(crate) fn start(stage: &'a Stage, redis: &Contender, disk: Disk) -> Result<Trial<'a>> {
+    pub(super) fn start(stage: &'a Stage, redis: &Contender, disk: Disk) -> Result<Trial<'a>> {
         let server = redis.start(stage, disk.directives())?;
         Ok(Trial { stage, server })
     }

@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 
 use crate::jobs::parties::Party;
-use crate::jobs::trial::{Disk, Trial};
+use crate::jobs::trial::Trial;
 use crate::node::Bench;
 use crate::node::nodes::{Nodes, Places, Plan, STORE};
 use crate::node::options::NetworkPreset;
@@ -21,6 +21,9 @@ use crate::store::servers::{self, Contender, Server};
 
 /// The keyspace events of a node's store.
 const EVENTS: (&str, &str) = ("notify-keyspace-events", "K$xg");
+
+/// The same with every write synced, as the store of the nodes that work: how long a turn takes decides how many tasks it has.
+const SYNCED: [(&str, &str); 3] = [EVENTS, ("appendonly", "yes"), ("appendfsync", "always")];
 
 /// What a node may cost more than the separate command.
 const WITHIN: f64 = 1.05;
@@ -166,7 +169,7 @@ fn worker(bench: &Bench<'_>, separate: &Contender, runs: usize) -> Result<Row> {
     for number in 0..runs {
         task.begin(&format!("run {}", number + 1));
         times.node.push(drained(&mut nodes, tasks)?);
-        let trial = Trial::start(bench.stage, separate, Disk::None)?;
+        let trial = Trial::on(bench.stage, separate.start(bench.stage, &SYNCED)?);
         trial.fill(&party, tasks)?;
         let outcome = trial.measure(&party, "drain", tasks, CONCURRENCY)?;
         times.separate.push(outcome.client_us(tasks));
