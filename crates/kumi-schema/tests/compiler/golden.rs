@@ -50,7 +50,7 @@ fn the_channel_of_a_node_is_a_sound_schema_in_its_canonical_form() {
     let code = schema.to_rust(&RustOptions::new()).expect("it is Rust");
     for part in [
         "pub trait KumiNodeService for KumiNodePeer;",
-        "status(Status) -> NodeStatus = \"Status\" idempotent;",
+        "status(Status) -> NodeDocument = \"Status\" idempotent;",
         "changed(Changed) = \"Changed\", changed_events;",
     ] {
         assert!(code.contains(part), "{part} is missing in:\n{code}");
