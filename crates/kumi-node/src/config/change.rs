@@ -90,6 +90,8 @@ pub(super) fn between(from: &NodeConfig, to: &NodeConfig) -> Changes {
         let reload = match reload(section, &name) {
             // A directive belongs to the store that is not there yet, or no more.
             _ if section == Section::Store && is_other_store => Reload::Restart,
+            // What holds without it may be in redis.conf, or be the node's choice: a start finds it out.
+            _ if section == Section::Store && kind == ChangeKind::Removed => Reload::Restart,
             reload => reload,
         };
         let list = match reload {

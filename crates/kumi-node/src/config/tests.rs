@@ -730,6 +730,17 @@ fn a_reload_applies_programs_and_leaves_addresses() {
         &[],
         &["store maxmemory: removed", "store URL: changed"],
     );
+    // Redis's defaults are not the node's: it keeps an append-only file, and redis.conf may have a password.
+    check(
+        "store { appendonly #true; maxmemory \"1gb\"; requirepass-file \"p\"; save \"60 1\" }",
+        "store { maxmemory \"2gb\" }",
+        &["store maxmemory: changed"],
+        &[
+            "store appendonly: removed",
+            "store requirepass: removed",
+            "store save: removed",
+        ],
+    );
     check("store", "store ephemeral=#false", &[], &[]);
     check(
         "store",

@@ -496,7 +496,7 @@ pub(crate) fn secret(path: &Path) -> std::io::Result<String> {
 }
 
 /// The flags of the configuration, and those that MUF needs.
-fn with_events(flags: &str) -> String {
+pub(crate) fn with_events(flags: &str) -> String {
     let has =
         |flag: char| flags.contains(flag) || (flags.contains('A') && ALL_EVENTS.contains(flag));
     let missing = EVENTS.chars().filter(|flag| !has(*flag));

@@ -2,13 +2,12 @@
 
 use super::Node;
 use super::error::NodeError;
-use crate::config::{Change, ChangeKind, NodeConfig, Section, StoreSection};
+use crate::config::{Change, NodeConfig, Section, StoreSection};
 use crate::driver::keys::KeySet;
 use crate::driver::state_dir::ReloadRecord;
 use crate::driver::store;
 use crate::driver::{JoinError, StoreError};
 use kumi_common::Chain;
-use kumi_store::Config;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -80,16 +79,16 @@ impl Node {
         self.changeable.config.lock().await.clone()
     }
 
-    /// Sets one directive of the node's own store, as CONFIG SET does. One that is gone has its default again.
+    /// Sets one directive of the node's own store, as CONFIG SET does, to the value that a start would give it.
     async fn set_directive(&self, change: &Change, to: &NodeConfig) -> Result<(), String> {
         let name = change.name.clone();
-        let value = match (&to.store, change.kind) {
-            (_, ChangeKind::Removed) => default_of(&name),
-            (StoreSection::Here(here), _) => match here.directives.get(&name) {
-                Some(value) => value.clone(),
-                None => secret_of(here.secret_files.get(&name).map(AsRef::as_ref))?,
-            },
-            _ => return Err("the configuration has no store".into()),
+        let StoreSection::Here(here) = &to.store else {
+            return Err("the configuration has no store".into());
+        };
+        let value = match here.directives.get(&name) {
+            Some(flags) if name == "notify-keyspace-events" => store::with_events(flags),
+            Some(value) => value.clone(),
+            None => secret_of(here.secret_files.get(&name).map(AsRef::as_ref))?,
         };
         let Some(server) = self.store() else {
             return Err("this node runs no store".into());
@@ -175,11 +174,6 @@ fn take_directive(current: &mut NodeConfig, to: &NodeConfig, name: &str) {
         here.secret_files
             .extend(file.map(|(name, file)| (name.clone(), file.clone())));
     }
-}
-
-fn default_of(name: &str) -> String {
-    let value = Config::new().text(name).unwrap_or_default();
-    String::from_utf8_lossy(&value).into_owned()
 }
 
 fn secret_of(file: Option<&Path>) -> Result<String, String> {

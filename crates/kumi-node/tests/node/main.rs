@@ -5,5 +5,6 @@ mod client;
 mod common;
 mod lifecycle;
 mod outside;
+mod reload;
 mod stores;
 mod work;
