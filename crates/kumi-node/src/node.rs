@@ -34,9 +34,10 @@ use crate::driver::tasks::Failures;
 use crate::http::{HostNames, HttpServer, Readiness, Source};
 use kumi_cluster::{ClusterNode, MembershipSnapshot};
 use kumi_common::NameAndLife;
-use kumi_jobs::Jobs;
+use kumi_jobs::{ClusterId, Jobs};
 use kumi_muf::Muf;
 use kumi_server::ServerHandle;
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Weak};
@@ -117,6 +118,8 @@ struct Changeable {
     certificate: NodeCertificate,
     /// The program around the node handed the key over, so there is no file of it.
     has_given_key: bool,
+    /// The clusters of the keys that were in use before, while a reload has not done all that follows from other keys.
+    replaced_keys: Mutex<BTreeSet<ClusterId>>,
     work: Mutex<Work>,
     releaser: Mutex<Arc<RunningReleaser>>,
     /// The same, for status.

@@ -183,7 +183,7 @@ pub struct ClusterNode {
     parts: Arc<Parts>,
     core_task: Option<JoinHandle<()>>,
     /// Removes the node's channels from the registry when the node is dropped.
-    _offered: Offered,
+    offered: Offered,
 }
 
 /// The channels of a node. All begin with `cluster.`.
@@ -310,7 +310,7 @@ impl ClusterNode {
         Ok(Self {
             parts,
             core_task: Some(core_task),
-            _offered: offered,
+            offered,
         })
     }
 
@@ -346,10 +346,11 @@ impl ClusterNode {
         Ok(())
     }
 
-    /// Closes the connections to and from other nodes, which are made again as they are needed. After
-    /// [`set_security`](Self::set_security) that ends those of a key that is not accepted any more.
+    /// Closes the connections to and from other nodes, which are made again as they are needed, and those of clients, such as
+    /// operators. After [`set_security`](Self::set_security) that ends those of a key that is not accepted any more.
     pub fn close_connections(&self) {
         self.parts.carrier.close_all();
+        self.offered.close_connections();
     }
 
     /// Where this node listens; `None` in memory.

@@ -129,6 +129,11 @@ impl Offered {
         let registry = registry.clone();
         Ok(Self { registry, names })
     }
+
+    /// Closes the connections that others have made, whatever channels they have open.
+    pub(super) fn close_connections(&self) {
+        self.registry.close_connections();
+    }
 }
 
 impl Drop for Offered {

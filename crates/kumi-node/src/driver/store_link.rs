@@ -196,8 +196,8 @@ impl Chooser {
         loop {
             self.see(&shared.members().members, &choice);
             tokio::select! {
-                // The URLs have passwords. The sender lives as long as this.
-                _ = keys.changed() => {}
+                // The URLs have passwords, and the pin names the cluster. The sender lives as long as this.
+                _ = keys.changed() => self.write_pin(),
                 event = events.next() => if event.is_none() {
                     break;
                 },
@@ -270,10 +270,18 @@ impl Chooser {
             return;
         };
         tracing::info!(store = %pin.id, by = %pin.by, "the cluster uses this store");
-        if let Err(error) = self.state.write_pin(pin, &self.keys.now().clusters) {
+        self.write_pin();
+        (self.announce)(pin);
+    }
+
+    /// Writes the pin down, if there is one, with the ids of the cluster that the present keys give: a start with other keys
+    /// does not read it.
+    fn write_pin(&self) {
+        if let Some(pin) = self.pin.pin()
+            && let Err(error) = self.state.write_pin(pin, &self.keys.now().clusters)
+        {
             tracing::error!(error = %Chain(&error), "the store that the cluster uses is not recorded");
         }
-        (self.announce)(pin);
     }
 }
 

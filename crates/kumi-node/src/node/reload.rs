@@ -101,7 +101,8 @@ impl Node {
         set.await.unwrap_or_else(|error| Err(error.to_string()))
     }
 
-    /// Reads the key file again. Both keys of a file are accepted, the first is used. False if they are the same.
+    /// Reads the key file again. Both keys of a file are accepted, the first is used. False if they are the same, and all
+    /// that follows from them was done.
     async fn reload_keys(&self, config: &NodeConfig) -> Result<bool, NodeError> {
         let before = self.keys.now();
         // A key that the program handed over is not in a file; certificates are read again by themselves.
@@ -116,14 +117,17 @@ impl Node {
             return Err(NodeError::File { path, source });
         }
         let now = KeySet::read(config, None, &self.state)?;
-        if now.clusters == before.clusters {
+        let mut replaced = self.changeable.replaced_keys.lock().await;
+        if now.clusters == before.clusters && replaced.is_empty() {
             return Ok(false);
         }
+        // They stay if a step fails or the future is dropped: the next reload takes all steps again.
+        replaced.extend(&before.clusters);
         let (security, trust) = (now.security.clone(), now.trust.clone());
-        let is_removed = before.clusters.iter().any(|id| !now.clusters.contains(id));
+        let is_removed = replaced.iter().any(|id| !now.clusters.contains(id));
         self.keys.replace(now);
-        let replaced = self.running.cluster.set_security(security).await;
-        replaced.map_err(|error| NodeError::Join(JoinError::Driver(error)))?;
+        let set = self.running.cluster.set_security(security).await;
+        set.map_err(|error| NodeError::Join(JoinError::Driver(error)))?;
         self.changeable.certificate.renew()?;
         if let (Some(server), Some(trust)) = (&self.running.store, trust) {
             let (handle, identity) = (
@@ -142,6 +146,7 @@ impl Node {
         if is_removed {
             self.running.cluster.close_connections();
         }
+        replaced.clear();
         Ok(true)
     }
 

@@ -123,6 +123,7 @@ async fn start(builder: Builder) -> Result<Node, NodeError> {
         own_host: ground.place.advertise.clone(),
         certificate: ground.certificate.clone(),
         has_given_key: builder.key.is_some(),
+        replaced_keys: tokio::sync::Mutex::default(),
         work: tokio::sync::Mutex::new(work),
         releaser: tokio::sync::Mutex::new(releaser),
         shown_releaser,

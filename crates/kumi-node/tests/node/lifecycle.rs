@@ -32,7 +32,7 @@ fn get(address: SocketAddr, path: &str) -> String {
 }
 
 /// Sends a command until the store closes the connection. A store that has just started refuses SHUTDOWN for a moment.
-async fn send_until_closed(port: u16, command: &'static str) {
+pub(crate) async fn send_until_closed(port: u16, command: &'static str) {
     let sending = move || {
         loop {
             let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("a connection");

@@ -357,7 +357,14 @@ impl ChannelRegistry {
             .sum()
     }
 
-    /// Adds a connection, for draining and counting. A transport calls this once for each.
+    /// Ends all connections that clients have made, as [`ConnectionContext::close`] does. Clients may connect again.
+    pub fn close_connections(&self) {
+        for context in self.contexts() {
+            context.close();
+        }
+    }
+
+    /// Adds a connection, for draining, counting and closing. A transport calls this once for each.
     pub fn add_connection(&self, context: &Arc<ConnectionContext>) {
         let mut contexts = self
             .inner
