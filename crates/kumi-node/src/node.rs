@@ -32,11 +32,11 @@ use crate::driver::store::OwnStore;
 use crate::driver::store_link::StoreLink;
 use crate::driver::tasks::Failures;
 use crate::http::{HostNames, HttpServer, Readiness, Source};
-use kumi_cluster::{ClusterNode, MembershipSnapshot};
+use kumi_cluster::{ClusterNode, DriverError, MembershipSnapshot};
 use kumi_common::NameAndLife;
 use kumi_jobs::{ClusterId, Jobs};
 use kumi_muf::Muf;
-use kumi_server::ServerHandle;
+use kumi_server::{ServerError, ServerHandle};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -367,12 +367,20 @@ impl Node {
             Some(store) => store.stop().await,
             None => Ok(()),
         };
-        stopped.map_err(NodeError::StoreEnd)?;
-        left.map_err(NodeError::Leave)?;
-        match failures.parts().into_iter().next() {
-            Some(part) => Err(NodeError::PartFailed(part)),
-            None => Ok(()),
-        }
+        outcome(stopped, failures.parts().into_iter().next(), left)
+    }
+}
+
+/// What the end of a node is reported as. A node that could not leave has lost nothing, so that this hides no other failure.
+fn outcome(
+    stopped: Result<(), ServerError>,
+    failed_part: Option<String>,
+    left: Result<(), DriverError>,
+) -> Result<(), NodeError> {
+    stopped.map_err(NodeError::StoreEnd)?;
+    match failed_part {
+        Some(part) => Err(NodeError::PartFailed(part)),
+        None => left.map_err(NodeError::Leave),
     }
 }
 
@@ -386,4 +394,26 @@ async fn alone<T>(mut part: Arc<T>) -> Option<T> {
         sleep(LOOK_AGAIN).await;
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_could_not_leave_still_says_what_failed() {
+        let unable = || {
+            let address = SocketAddr::from(([0, 0, 0, 0], 7400));
+            Err(DriverError::AdvertiseNeeded { address })
+        };
+        let part = || Some("probe of the store".to_owned());
+        let unsaved = Err(ServerError::Loop(std::io::Error::other("disk full")));
+        let end = outcome(unsaved, part(), unable());
+        assert!(matches!(end, Err(NodeError::StoreEnd(_))), "{end:?}");
+        let end = outcome(Ok(()), part(), unable());
+        assert!(matches!(end, Err(NodeError::PartFailed(_))), "{end:?}");
+        let end = outcome(Ok(()), None, unable());
+        assert!(matches!(end, Err(NodeError::Leave(_))), "{end:?}");
+        assert!(outcome(Ok(()), None, Ok(())).is_ok());
+    }
 }
