@@ -2,7 +2,8 @@
 //!
 //! What runs is in groups that start and stop as a whole: all work of one queue is one worker, all serving under one name one
 //! unit, each program of `run` is for itself. A group whose plan changes is stopped, and its successor begins when it has ended:
-//! two workers of one queue would share an owner. The other groups are left alone.
+//! two workers of one queue would share an owner. So it is with a group that is removed and put back before it has ended. The
+//! other groups are left alone.
 
 use super::builder::Builder;
 use crate::config::{NodeConfig, Run, Serve, Work as WorkEntry};
@@ -116,6 +117,8 @@ pub(super) struct Work {
     stop: CancellationToken,
     tasks: JoinSet<()>,
     groups: BTreeMap<GroupName, Group>,
+    /// Groups that are gone and have not ended yet, each with the token of its end.
+    stopping: BTreeMap<GroupName, CancellationToken>,
     facts: watch::Sender<Arc<WorkFacts>>,
 }
 
@@ -127,6 +130,7 @@ impl Work {
             stop: CancellationToken::new(),
             tasks: JoinSet::new(),
             groups: BTreeMap::new(),
+            stopping: BTreeMap::new(),
             facts: watch::Sender::new(Arc::default()),
         }
     }
@@ -140,6 +144,7 @@ impl Work {
     /// once; what is stopped ends within its time.
     pub(super) fn apply(&mut self, config: &NodeConfig, stop_within: Duration) {
         while self.tasks.try_join_next().is_some() {}
+        self.stopping.retain(|_, ended| !ended.is_cancelled());
         let wanted = self.wanted(config, stop_within);
         let mut before = std::mem::take(&mut self.groups);
         for (name, plan) in wanted {
@@ -150,8 +155,9 @@ impl Work {
             };
             self.groups.insert(name, group);
         }
-        for gone in before.into_values() {
+        for (name, gone) in before {
             gone.stop.cancel();
+            self.stopping.insert(name, gone.ended);
         }
         self.facts.send_replace(Arc::new(self.work_facts()));
     }
@@ -204,15 +210,18 @@ impl Work {
         wanted
     }
 
-    /// Starts a group; if it replaces one, when that has ended.
+    /// Starts a group; if it replaces one, or one of its name still stops, when that has ended.
     fn start(&mut self, name: &GroupName, plan: GroupPlan, old: Option<Group>) -> Group {
         let stop = self.stop.child_token();
         let ended = CancellationToken::new();
         let (running, facts) = self.running(name, &plan, stop.clone());
-        let before = old.map(|old| {
-            old.stop.cancel();
-            old.ended
-        });
+        let before = match old {
+            Some(old) => {
+                old.stop.cancel();
+                Some(old.ended)
+            }
+            None => self.stopping.remove(name),
+        };
         // Also if the task is cut off.
         let at_end = ended.clone().drop_guard();
         let watched = self.tools.failures.watch(&name.to_string(), running);

@@ -205,3 +205,42 @@ async fn a_client_whose_key_is_removed_loses_its_connection_and_its_rights() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_is_put_back_begins_when_its_predecessor_has_ended() {
+    in_time(async {
+        let directory = tempfile::tempdir().expect("a directory");
+        let [log, go, script] = ["log", "go", "program.sh"].map(|name| directory.path().join(name));
+        let text = format!(
+            "trap 'echo stopping >> {log}; until [ -e {go} ]; do sleep 0.05; done; echo end >> {log}; exit 0' TERM\n\
+             echo begin >> {log}\n\
+             while :; do sleep 0.05; done\n",
+            log = log.display(),
+            go = go.display(),
+        );
+        std::fs::write(&script, text).expect("written");
+        let entry = format!("run \"one\" exec=\"exec sh {}\" stop-grace=\"80s\"", script.display());
+        let with = NodeConfig::parse("kumi.kdl", &entry).expect("sound");
+        let node = builder("a", directory.path()).store(store_at(free_port()));
+        let node = node.config(with.clone()).start().await.expect("a node");
+        let lines = || -> Vec<String> {
+            let text = std::fs::read_to_string(&log).unwrap_or_default();
+            text.lines().map(Into::into).collect()
+        };
+        until(|| lines() == ["begin"]).await;
+        let mut to = node.config().await;
+        to.run.clear();
+        node.reload(&to).await;
+        until(|| lines() == ["begin", "stopping"]).await;
+        to.run = with.run;
+        let record = node.reload(&to).await;
+        assert_eq!(record.applied, ["run one: added"]);
+        let early = until(|| lines().len() > 2);
+        let early = tokio::time::timeout(Duration::from_secs(1), early).await;
+        assert!(early.is_err(), "{:?}", lines());
+        std::fs::write(&go, "").expect("written");
+        until(|| lines() == ["begin", "stopping", "end", "begin"]).await;
+        node.shutdown().await.expect("stopped");
+    })
+    .await;
+}
