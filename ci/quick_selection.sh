@@ -9,7 +9,7 @@ left_out = {"kumi-bench", "kumi-schema-tests"}
 targets = [t for p in json.load(sys.stdin)["packages"] if p["name"] not in left_out for t in p["targets"]]
 print("\n".join(sorted({t["name"] for t in targets if t["kind"] == ["test"]})))' | while read -r name; do
     case $name in
-        cluster | examples | muf_cli | net | queues | servers | simulation | slow_disk) ;;
+        cluster | examples | muf_cli | net | node | queues | servers | simulation | slow_disk) ;;
         *) printf '%s\n' --test "$name" ;;
     esac
 done
