@@ -258,7 +258,8 @@ impl OwnStore {
         self.has_ended.clone()
     }
 
-    /// Stops it: it replies to what it has received, and saves what it has to. Returns how it ended if it had ended before.
+    /// Stops it: it replies to what it has received, and saves what it has to. Returns how it ended if it had ended before. A
+    /// store whose stop stands for a signal and that cannot save goes on, and this waits until it has ended.
     pub(crate) async fn stop(self) -> Result<(), ServerError> {
         let stopped = tokio::task::spawn_blocking(move || {
             let mut store = self;

@@ -22,6 +22,8 @@ struct Inner {
     requested: AtomicBool,
     /// The number of the signal that requested it, 0 if none did.
     signal: AtomicI32,
+    /// The number of the signal that a request of the host stands for, 0 if it stands for none.
+    stands_for: AtomicI32,
     /// Wakes the loop; `None` before the server runs.
     waker: Mutex<Option<Arc<Waker>>>,
     /// What is removed when the process ends at once.
@@ -57,6 +59,20 @@ impl Shutdown {
     pub(crate) fn request_by_signal(&self, signal: i32) {
         self.0.signal.store(signal, Ordering::SeqCst);
         self.request();
+    }
+
+    /// Says that requests from now on stand for a signal that the host has received: `shutdown-on-sigterm` or
+    /// `shutdown-on-sigint` decides what is saved, and a server that cannot save it goes on as if it had not been asked. The
+    /// server still completes the first base of its append-only file, and SHUTDOWN ABORT does not take the request back.
+    pub fn stand_for_signal(&self, signal: i32) {
+        self.0.stands_for.store(signal, Ordering::SeqCst);
+    }
+
+    /// The signal whose directive says how to stop.
+    pub(crate) fn signal_of_directive(&self) -> Option<i32> {
+        let stands_for = || Some(self.0.stands_for.load(Ordering::SeqCst));
+        self.signal()
+            .or_else(|| stands_for().filter(|&signal| signal != 0))
     }
 
     /// The signal that requested the stop.

@@ -68,18 +68,19 @@ impl Front {
     }
 
     /// Saves what a stop by signal or through the handle has to save. False if that failed: the server goes on, unless it
-    /// is the handle's owner who waits for its end.
+    /// is the handle's owner who waits for its end, and not because of a signal.
     pub(crate) fn prepare_stop(&mut self, engine: &mut EngineIo<'_>) -> bool {
         tracing::info!("User requested shutdown...");
         let settings = engine.store.config().settings();
-        let options = match self.stop.handle.signal() {
+        let signal = self.stop.handle.signal_of_directive();
+        let options = match signal {
             Some(SIGTERM) => settings.shutdown_on_sigterm,
             Some(SIGINT) => settings.shutdown_on_sigint,
             _ => ShutdownOptions::default(),
         };
         let saved = engine.store.save_at_end(options.save, options.force, self);
         let saved = match saved {
-            Err(error) if self.stop.handle.signal().is_none() => {
+            Err(error) if signal.is_none() => {
                 self.stop.unsaved = Some(error);
                 false
             }
