@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
@@ -21,6 +22,9 @@ use super::snapshot::Source;
 
 /// After a failed accept, such as for want of descriptors, the next one waits this long.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 128;
 
 /// Sent to clients beyond the limit of connections, whose request is not read.
 const FULL: &[u8] =
@@ -53,11 +57,10 @@ pub struct HttpListener {
 }
 
 impl HttpListener {
-    /// Binds an address; port 0 takes a free one.
+    /// Binds an address; port 0 takes a free one. An IPv6 address takes no IPv4 clients: the node may bind both wildcards.
     pub fn bind(address: SocketAddr) -> Result<HttpListener, HttpError> {
         let listen = |source| HttpError::Listen { address, source };
-        let socket = TcpListener::bind(address).map_err(listen)?;
-        socket.set_nonblocking(true).map_err(listen)?;
+        let socket = open(address).map_err(listen)?;
         Ok(HttpListener {
             address: socket.local_addr().map_err(listen)?,
             socket,
@@ -76,6 +79,22 @@ impl HttpListener {
     pub fn address(&self) -> SocketAddr {
         self.address
     }
+}
+
+fn open(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
 }
 
 /// A running HTTP server. Dropping it stops it, without waiting for responses under way.
@@ -256,5 +275,23 @@ fn refuse(stream: TcpStream, listening: &Listening) {
     {
         // It fits the socket's buffer, or the client sees the end alone.
         let _ = stream.write(FULL);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    #[test]
+    fn both_wildcards_have_one_port() {
+        if TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0)).is_err() {
+            // A machine without IPv6.
+            return;
+        }
+        let four = HttpListener::bind((Ipv4Addr::UNSPECIFIED, 0).into()).expect("a port");
+        let port = four.address().port();
+        let six = HttpListener::bind((Ipv6Addr::UNSPECIFIED, port).into());
+        assert_eq!(six.expect("IPv6 alone").address().port(), port);
     }
 }
