@@ -7,7 +7,7 @@ use kumi_unison::ClusterKey;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs::Permissions;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -175,10 +175,20 @@ fn where_no_node_runs_the_command_says_what_to_do() {
         &["node.json", "version is 9"],
     );
 
-    // Several that run, as far as their records tell.
+    // The number is another process's by now.
     let own = std::process::id();
-    record("6379", of("a", own));
     record("7000", of("b", own));
+    fails(&run(home.path(), &["nodes"]), 7, &texts);
+    // Several that run, as far as their records and locks tell.
+    let locked = |instance: &str| {
+        let path = home.path().join("kumi").join(instance).join("node.lock");
+        let mut file = std::fs::File::create(path).expect("a file");
+        write!(file, "{own}").expect("written");
+        file.lock().expect("locked");
+        file
+    };
+    record("6379", of("a", own));
+    let _locks = ["6379", "7000"].map(locked);
     let ran = run(home.path(), &["status"]);
     fails(
         &ran,

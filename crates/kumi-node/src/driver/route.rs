@@ -89,23 +89,20 @@ impl StoreRoute {
     }
 }
 
-/// The URL of the store that a node of this machine uses, for programs of the team; none if it knows no store yet. The
-/// programs of other machines can use it too if they reach the store, and have the file with the authorities at the same
-/// path.
+/// The URL of the store that a node of this machine uses, for programs of the team; none if it knows no store yet, or uses one
+/// outside of the cluster, which has users of its own. The programs of other machines can use it too if they reach the store,
+/// and have the file with the authorities at the same path.
 #[must_use]
 pub fn app_url(record: &NodeRecord, state: &StateDir, trust: &Trust) -> Option<String> {
+    if record.uses_outside_store() {
+        return None;
+    }
     let address = record
-        .advertised_store
+        .used_store
         .as_ref()
-        .or(record.used_store.as_ref());
+        .or(record.advertised_store.as_ref());
     match (address, &record.local_store) {
-        (Some(address), _) => {
-            // One outside of the cluster has its own users.
-            if address.contains("://") {
-                return Some(address.clone());
-            }
-            app_url_at(address, trust, Some(&state.authorities_file()))
-        }
+        (Some(address), _) => app_url_at(address, trust, Some(&state.authorities_file())),
         (None, Some(local)) => Some(with_login(local, Some(trust.app_user())).to_string()),
         (None, None) => None,
     }
@@ -232,6 +229,12 @@ mod tests {
         check(&set, Some("redis://kumi-app:"), "@127.0.0.1:6379");
         let set = |record: &mut NodeRecord| record.advertised_store = Some("10.0.0.1:6379".into());
         check(&set, Some("rediss://kumi-app:"), "/tls/cluster-ca.pem");
+        // Another node's is used instead of its own.
+        let set = |record: &mut NodeRecord| record.used_store = Some("127.0.0.1:7000".into());
+        check(&set, Some("redis://kumi-app:"), "@127.0.0.1:7000");
+        let outside = "redis://:***@10.0.0.9:6379";
+        let set = |record: &mut NodeRecord| record.used_store = Some(outside.into());
+        check(&set, None, "");
         assert_eq!(app_url_at("10.0.0.1:6379", &trust, None), None);
     }
 

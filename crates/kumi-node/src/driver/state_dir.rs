@@ -5,7 +5,7 @@
 //! tls/cluster-ca.pem   the authorities that it believes, for programs that connect to the store
 //! cluster.key          the cluster's key, unless another file was named
 //! node.json            name, process and ports of the node that runs or ran here
-//! node.lock            locked while a node runs here
+//! node.lock            locked while a node runs here, with the number of its process
 //! reload.json          what the last reload came to
 //! store-pin            which store the cluster uses
 //! store-id             the id of its own store, if that keeps no data on disk
@@ -24,6 +24,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The version of `node.json`. A reader does not take a later one.
 pub const RECORD_FORMAT: u32 = 1;
@@ -36,6 +37,13 @@ const READ_LIMIT: u64 = 64 << 10;
 
 /// Instances of a user that are looked at.
 const MAX_INSTANCES: usize = 1_000;
+
+/// How often the lock is tried, and the pause between: commands that look whether a node runs have it for a moment.
+const LOCK_ATTEMPTS: usize = 5;
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
+
+/// The length of the ids that earlier versions wrote into `store-id`, without a heading.
+const FORMER_ID_DIGITS: usize = 16;
 
 /// Why the state directory cannot be used. The operator's to mend.
 #[derive(Debug, thiserror::Error)]
@@ -115,12 +123,15 @@ pub struct NodeRecord {
     /// The URL by which this machine reaches its own store, without a user.
     #[serde(default)]
     pub local_store: Option<String>,
-    /// The store that it uses, if that is another node's: `host:port`.
+    /// The store that it uses, if that is not its own: `host:port` of another node's, the URL of one outside of the cluster.
     #[serde(default)]
     pub used_store: Option<String>,
     /// The file with the cluster's key, if it is not the one in the state directory.
     #[serde(default)]
     pub key_file: Option<PathBuf>,
+    /// Whether SIGHUP makes its process read the configuration again. The signal ends a process that does not listen to it.
+    #[serde(default)]
+    pub reloads_on_hangup: bool,
 }
 
 impl NodeRecord {
@@ -138,7 +149,15 @@ impl NodeRecord {
             local_store: None,
             used_store: None,
             key_file: None,
+            reloads_on_hangup: false,
         }
+    }
+
+    /// Whether the store that it uses is outside of the cluster.
+    #[must_use]
+    pub fn uses_outside_store(&self) -> bool {
+        let used = self.used_store.as_deref();
+        used.is_some_and(|address| address.contains("://"))
     }
 }
 
@@ -248,17 +267,42 @@ impl StateDir {
         options.write(true).create(true).truncate(false).mode(0o600);
         let file = options.open(&path);
         let file = file.map_err(|source| file_error(&path, source))?;
-        match file.try_lock() {
-            Ok(()) => Ok(StateLock { _file: file }),
-            Err(TryLockError::WouldBlock) => Err(StateError::InUse {
-                path: self.0.clone(),
-                node: self.running_node(),
-            }),
+        match try_lock(&file) {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(StateError::InUse {
+                    path: self.0.clone(),
+                    node: self.running_node(),
+                });
+            }
             Err(TryLockError::Error(error)) => {
                 // Not every file system has locks.
                 tracing::warn!(path = %path.display(), error = %Chain(&error), "the state directory is not locked");
-                Ok(StateLock { _file: file })
             }
+        }
+        let named = file.set_len(0);
+        let named =
+            named.and_then(|()| (&file).write_all(std::process::id().to_string().as_bytes()));
+        named.map_err(|source| file_error(&path, source))?;
+        Ok(StateLock { _file: file })
+    }
+
+    /// Who has the directory now. Takes the lock for a moment if nobody has it.
+    pub(crate) fn holder(&self) -> Holder {
+        let path = self.0.join("node.lock");
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Holder::Nobody,
+            Err(_) => return Holder::Unknown,
+        };
+        match file.try_lock_shared() {
+            Ok(()) => Holder::Nobody,
+            Err(TryLockError::WouldBlock) => {
+                let text = read(&path).ok().flatten();
+                let pid = text.and_then(|text| text.parse().ok());
+                pid.map_or(Holder::Unknown, Holder::Process)
+            }
+            Err(TryLockError::Error(_)) => Holder::Unknown,
         }
     }
 
@@ -398,11 +442,16 @@ impl StoreIdFile {
         Self(path.join("store-id"))
     }
 
-    /// The id; none if there is no file.
+    /// The id; none if there is no file, or one of an earlier version, whose ids no cluster knows.
     pub(crate) fn read(&self) -> Result<Option<DataId>, StateError> {
         let Some(text) = read(&self.0)? else {
             return Ok(None);
         };
+        let digits = text.trim_end();
+        let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if is_hex && digits.len() == FORMER_ID_DIGITS {
+            return Ok(None);
+        }
         let id = text.strip_prefix(STORE_ID_HEADING);
         let id = id.and_then(|id| DataId::parse(id.trim_end().as_bytes()));
         let path = self.0.clone();
@@ -420,6 +469,26 @@ impl StoreIdFile {
 #[must_use = "the directory is released when this is dropped"]
 pub(crate) struct StateLock {
     _file: File,
+}
+
+/// Who has a state directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Holder {
+    Nobody,
+    /// A node of this process.
+    Process(u32),
+    /// The file system has no locks, or the file does not say it.
+    Unknown,
+}
+
+fn try_lock(file: &File) -> Result<(), TryLockError> {
+    for _ in 1..LOCK_ATTEMPTS {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
+            tried => return tried,
+        }
+    }
+    file.try_lock()
 }
 
 /// Where the directories of this user's instances are.
@@ -529,6 +598,27 @@ mod tests {
     }
 
     #[test]
+    fn the_holder_of_a_directory_is_seen_by_its_lock() {
+        let root = tempfile::tempdir().expect("a directory");
+        let state = StateDir::at(root.path()).expect("made");
+        assert_eq!(state.holder(), Holder::Nobody);
+        let lock = state.lock().expect("free");
+        assert_eq!(state.holder(), Holder::Process(std::process::id()));
+        drop(lock);
+        assert_eq!(state.holder(), Holder::Nobody);
+        // Somebody looks while a node starts.
+        let looking = File::open(root.path().join("node.lock")).expect("a file");
+        looking.lock_shared().expect("locked");
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                std::thread::sleep(LOCK_PAUSE);
+                drop(looking);
+            });
+            drop(state.lock().expect("free in a moment"));
+        });
+    }
+
+    #[test]
     fn the_id_of_a_store_is_read_as_it_is_written_and_a_later_version_is_refused() {
         let root = tempfile::tempdir().expect("a directory");
         let file = StoreIdFile::in_directory(root.path());
@@ -541,6 +631,12 @@ mod tests {
             let error = file.read().expect_err(wrong).to_string();
             assert!(error.contains("store-id"), "{error}");
         }
+        for former in ["0123456789abcdef", "0123456789abcdef\n"] {
+            fs::write(root.path().join("store-id"), former).expect("written");
+            assert_eq!(file.read().expect("readable"), None, "{former:?}");
+        }
+        file.write(id).expect("written over it");
+        assert_eq!(file.read().expect("readable"), Some(id));
     }
 
     #[test]

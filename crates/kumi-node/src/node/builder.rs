@@ -28,6 +28,7 @@ pub struct Builder {
     pub(super) output: Arc<dyn Output>,
     pub(super) handlers: Vec<AddHandler>,
     pub(super) serves: Vec<(String, Handler)>,
+    pub(super) reloads_on_hangup: bool,
     /// The first thing that cannot be used; `start` reports it.
     pub(super) problem: Option<String>,
 }
@@ -42,6 +43,7 @@ impl Builder {
             output: Arc::new(Logged),
             handlers: Vec::new(),
             serves: Vec::new(),
+            reloads_on_hangup: false,
             problem: None,
         }
     }
@@ -114,6 +116,13 @@ impl Builder {
     /// Where data, key and recorded ports are kept. Default: `$XDG_STATE_HOME/kumi/<instance>`.
     pub fn state_dir(mut self, path: impl AsRef<Path>) -> Self {
         self.config.node.state_dir = Some(path.as_ref().to_owned());
+        self
+    }
+
+    /// Whether the program around the node calls [`reload`](crate::Node::reload) on SIGHUP, which `kumi reload` then sends, and
+    /// writes what came of it with [`StateDir::write_reload`](crate::driver::state_dir::StateDir::write_reload). Default: not.
+    pub fn reloads_on_hangup(mut self, reloads: bool) -> Self {
+        self.reloads_on_hangup = reloads;
         self
     }
 

@@ -236,7 +236,9 @@ async fn join(ground: &mut Ground, builder: &Builder) -> Result<Joined, NodeErro
     let cluster = joining.node;
     ground.notes.extend(joining.note);
     // Also before the node is in: commands on this machine ask it why it is not.
-    let record = record(ground, &cluster);
+    let mut record = record(ground, &cluster);
+    record.reloads_on_hangup = builder.reloads_on_hangup;
+    write(&ground.state, &record);
     Ok(Joined {
         cluster: Arc::new(cluster),
         channels,
@@ -245,7 +247,7 @@ async fn join(ground: &mut Ground, builder: &Builder) -> Result<Joined, NodeErro
     })
 }
 
-/// Writes down where the node listens. Without the record, commands on this machine have to be told.
+/// Where the node listens. Without the record, commands on this machine have to be told.
 fn record(ground: &Ground, cluster: &ClusterNode) -> NodeRecord {
     let text = |addresses: &[SocketAddr]| addresses.iter().map(ToString::to_string).collect();
     let mut record = NodeRecord::new(cluster.name().as_str());
@@ -260,7 +262,6 @@ fn record(ground: &Ground, cluster: &ClusterNode) -> NodeRecord {
         let announced = ground.announced_store().map(|(_, address)| address);
         record.advertised_store = announced.filter(|address| !is_loopback(address));
     }
-    write(&ground.state, &record);
     record
 }
 
@@ -270,15 +271,16 @@ fn write(state: &StateDir, record: &NodeRecord) {
     }
 }
 
-/// Writes down which store a node without one uses, for as long as it is polled.
+/// Writes down which store the node uses, if that is not its own, for as long as it is polled.
 async fn keep_record(state: StateDir, mut record: NodeRecord, link: StoreLink) {
-    if record.local_store.is_some() {
-        return;
-    }
     loop {
         let route = link.up().await;
-        record.used_store = Some(route.address.clone());
-        write(&state, &record);
+        let is_own = record.local_store.is_some() && route.node == record.name;
+        let used = (!is_own).then(|| route.address.clone());
+        if record.used_store != used {
+            record.used_store = used;
+            write(&state, &record);
+        }
         link.left(&route).await;
     }
 }

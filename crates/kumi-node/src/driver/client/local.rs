@@ -1,7 +1,7 @@
 //! The nodes of this machine, by the records in their state directories.
 
 use crate::core::place;
-use crate::driver::state_dir::{NodeRecord, StateDir, StateError};
+use crate::driver::state_dir::{Holder, NodeRecord, StateDir, StateError};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ pub struct LocalNode {
 }
 
 impl LocalNode {
-    /// The nodes of this user whose processes run, sorted by instance. A record that cannot be read is an error only if there
+    /// The nodes of this user that run, sorted by instance. A record that cannot be read is an error only if there
     /// is no other.
     ///
     /// # Errors
@@ -98,9 +98,22 @@ impl LocalNode {
         named.unwrap_or_else(|| self.state.key_file())
     }
 
-    /// Whether a process of its number runs.
+    /// Whether the node of the record runs: it has its state directory. Where the file system has no locks, whether a process
+    /// of its number exists.
     #[must_use]
     pub fn is_running(&self) -> bool {
+        match self.state.holder() {
+            Holder::Nobody => false,
+            // One that has just started has not replaced the record of the one before.
+            Holder::Process(pid) => pid == self.record.pid,
+            Holder::Unknown => self.has_process(),
+        }
+    }
+
+    /// Whether a process of its number exists, which is the node's if that was running a moment ago: a node ends before its
+    /// process does.
+    #[must_use]
+    pub fn has_process(&self) -> bool {
         let pid = i32::try_from(self.record.pid).ok().and_then(Pid::from_raw);
         pid.is_some_and(|pid| matches!(test_kill_process(pid), Ok(()) | Err(Errno::PERM)))
     }
@@ -146,14 +159,37 @@ mod tests {
     }
 
     #[test]
-    fn a_node_runs_while_its_process_does() {
-        assert!(node(None, std::process::id()).is_running());
+    fn a_node_runs_while_it_has_its_directory_whatever_has_its_number() {
+        let root = tempfile::tempdir().expect("a directory");
+        let state = StateDir::at(root.path()).expect("made");
+        state.write_record(&NodeRecord::new("a")).expect("written");
+        let local = || {
+            LocalNode::at(root.path())
+                .expect("readable")
+                .expect("there")
+        };
+        // This process has the number, and is no node.
+        assert!(!local().is_running() && local().has_process());
+        let lock = state.lock().expect("free");
+        assert!(local().is_running());
+        // The record is of the node before.
+        let mut former = NodeRecord::new("a");
+        former.pid = 1;
+        state.write_record(&former).expect("written");
+        assert!(!local().is_running());
+        drop(lock);
+        assert!(!local().is_running());
+    }
+
+    #[test]
+    fn a_process_exists_until_it_was_waited_for() {
+        assert!(node(None, std::process::id()).has_process());
         let mut child = std::process::Command::new("true").spawn().expect("started");
         let pid = child.id();
         child.wait().expect("ended");
-        assert!(!node(None, pid).is_running());
-        assert!(!node(None, 0).is_running());
-        assert!(!node(None, u32::MAX).is_running());
+        assert!(!node(None, pid).has_process());
+        assert!(!node(None, 0).has_process());
+        assert!(!node(None, u32::MAX).has_process());
     }
 
     #[test]

@@ -79,7 +79,7 @@ pub(super) async fn stop(options: &StopOptions) -> Result<(), Failure> {
 /// Waits until the process of a node of this machine has ended. Says whether it has.
 async fn ended(local: &LocalNode) -> bool {
     let ended = async {
-        while local.is_running() {
+        while local.has_process() {
             tokio::time::sleep(LOOK_AGAIN).await;
         }
     };
