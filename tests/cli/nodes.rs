@@ -49,8 +49,23 @@ impl Place {
         kumi
     }
 
+    /// What a command says that has to end by itself.
+    #[track_caller]
     fn kumi(&self, args: &[&str]) -> Output {
-        self.command(args).output().expect("kumi is built")
+        let mut command = self.command(args);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().expect("kumi is built");
+        let pid = Pid::from_child(&child);
+        let (sender, ended) = channel();
+        std::thread::spawn(move || sender.send(child.wait_with_output()));
+        match ended.recv_timeout(TIMEOUT) {
+            Ok(output) => output.expect("it is our child"),
+            Err(_) => {
+                // It has not been waited for, so the number is still its own.
+                let _ = kill_process(pid, Signal::KILL);
+                panic!("{args:?} did not end");
+            }
+        }
     }
 
     /// What a command that has to succeed prints.
@@ -203,6 +218,31 @@ impl Drop for Node {
     }
 }
 
+/// Starts a node, and returns with its banner.
+fn banner_of(command: &mut Command) -> (Child, String) {
+    let mut child = command
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("kumi is built");
+    let lines = lines(child.stdout.take().expect("it is piped"));
+    let mut banner = String::new();
+    while !banner.contains("ctrl-c") {
+        let line = lines.recv_timeout(TIMEOUT);
+        banner += &line.unwrap_or_else(|_| panic!("no end of the banner:\n{banner}"));
+        banner.push('\n');
+    }
+    (child, banner)
+}
+
+/// What redis-cli prints.
+fn redis(url: &str, words: &[&str]) -> String {
+    let output = Command::new("redis-cli")
+        .args(["-u", url])
+        .args(words)
+        .output();
+    String::from_utf8_lossy(&output.expect("redis-cli is installed").stdout).into_owned()
+}
+
 fn lines(stdout: std::process::ChildStdout) -> Receiver<String> {
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
@@ -289,13 +329,7 @@ fn a_node_alone_has_a_key_a_record_and_http_and_says_where_they_are() {
 
     let state = place.text("a");
     let url = place.printed(&["url", "--state-dir", &state]);
-    let redis = |words: &[&str]| {
-        let output = Command::new("redis-cli")
-            .args(["-u", &url])
-            .args(words)
-            .output();
-        String::from_utf8_lossy(&output.expect("redis-cli is installed").stdout).into_owned()
-    };
+    let redis = |words: &[&str]| redis(&url, words);
     assert_eq!(redis(&["set", "greeting", "hello"]), "OK\n");
     assert!(redis(&["config", "get", "port"]).contains("NOPERM"));
     let operator = place.printed(&["key", "operator", "--state-dir", &state]);
@@ -319,30 +353,107 @@ fn a_node_alone_has_a_key_a_record_and_http_and_says_where_they_are() {
 }
 
 #[test]
-fn an_ephemeral_node_leaves_nothing() {
+fn an_ephemeral_node_says_where_it_is_and_leaves_nothing() {
     let place = Place::new();
     let temporary = place.path("tmp");
     fs::create_dir(&temporary).expect("a directory");
     let port = free_port().to_string();
-    let mut child = place
-        .command(&["up", "--ephemeral", "--port", &port])
+    let mut command = place.command(&["up", "--ephemeral", "--port", &port]);
+    command
         .args(["--cluster-port", "0", "--http-port", "0"])
-        .env("TMPDIR", &temporary)
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("kumi is built");
-    let lines = lines(child.stdout.take().expect("it is piped"));
-    while !lines
-        .recv_timeout(TIMEOUT)
-        .expect("a banner")
-        .contains("ctrl-c")
-    {}
+        .env("TMPDIR", &temporary);
+    let (mut child, banner) = banner_of(&mut command);
+    let state = banner
+        .lines()
+        .find_map(|line| line.strip_prefix("  state  "));
+    let state = state.and_then(|line| line.split_once(" (--state-dir"));
+    let (state, _) = state.unwrap_or_else(|| panic!("no directory in:\n{banner}"));
+    let url = place.printed(&["url", "--state-dir", state]);
+    assert!(url.ends_with(&format!(":{port}")), "{url}");
     let entries = |path: &Path| fs::read_dir(path).expect("a directory").count();
     assert_eq!(entries(&temporary), 1);
     kill_process(Pid::from_child(&child), Signal::INT).expect("it runs");
     assert_eq!(wait(&mut child).code(), Some(0));
     assert_eq!(entries(&temporary), 0);
     assert!(!place.path("state").exists());
+}
+
+#[test]
+fn a_second_node_on_the_port_of_the_first_is_told_another_one() {
+    let place = Place::new();
+    let port = free_port();
+    let text = port.to_string();
+    let up = [
+        "up",
+        "--port",
+        &text,
+        "--cluster-port",
+        "0",
+        "--http-port",
+        "0",
+    ];
+    let (mut child, _) = banner_of(&mut place.command(&up));
+    let other = port.checked_add(1).unwrap_or(6380);
+    let other = format!("choose another port: kumi up --port {other}");
+    let pid = format!("(process {})", child.id());
+    place.fails(&up, 3, &[&other, &pid]);
+    kill_process(Pid::from_child(&child), Signal::TERM).expect("it runs");
+    assert_eq!(wait(&mut child).code(), Some(0));
+}
+
+#[test]
+fn a_node_on_all_addresses_of_both_kinds_starts() {
+    if TcpListener::bind("[::]:0").is_err() {
+        // A machine without IPv6.
+        return;
+    }
+    let place = Place::new();
+    // The last one is kept for documents: no machine has it.
+    let (a, _) = place.first(&["--bind", "*", "--bind", "::*", "--bind=-192.0.2.1"]);
+    for address in ["https://0.0.0.0:", "https://[::]:"] {
+        assert!(a.banner.contains(address), "{}", a.banner);
+    }
+}
+
+#[test]
+fn a_signal_saves_what_its_directive_says() {
+    let place = Place::new();
+    let saving = ["--set", "appendonly=no", "--set", "save=3600 1"];
+    let stop = ["--set", "shutdown-on-sigterm=nosave"];
+    for (more, saved) in [(&stop[..], false), (&[], true)] {
+        let (mut a, url) = place.first(&[&saving[..], more].concat());
+        assert_eq!(redis(&url, &["set", "greeting", "hello"]), "OK\n");
+        a.signal(Signal::TERM);
+        assert_eq!(a.ended().code(), Some(0));
+        let dump = a.state.join("store/dump.rdb");
+        assert_eq!(dump.exists(), saved, "{more:?}");
+    }
+}
+
+#[test]
+fn a_store_that_cannot_be_saved_outlives_the_first_signal() {
+    let place = Place::new();
+    let saving = ["--set", "appendonly=no", "--set", "save=3600 1"];
+    for by_signal in [true, false] {
+        let (mut a, url) = place.first(&saving);
+        assert_eq!(redis(&url, &["set", "greeting", "hello"]), "OK\n");
+        // No file can take the place of a directory.
+        let dump = a.state.join("store/dump.rdb");
+        fs::create_dir(&dump).expect("a directory");
+        a.signal(Signal::TERM);
+        a.until("Errors trying to shut down the server");
+        assert_eq!(redis(&url, &["get", "greeting"]), "hello\n");
+        if by_signal {
+            a.signal(Signal::TERM);
+            assert_eq!(a.ended().code(), Some(1));
+            fs::remove_dir(&dump).expect("empty");
+        } else {
+            fs::remove_dir(&dump).expect("empty");
+            redis(&url, &["shutdown"]);
+            assert_eq!(a.ended().code(), Some(0));
+            assert!(dump.is_file());
+        }
+    }
 }
 
 #[test]
@@ -470,6 +581,55 @@ fn a_reload_applies_what_can_change_and_names_what_cannot() {
 }
 
 #[test]
+fn a_reload_signals_no_process_but_a_node_that_listens() {
+    let place = Place::new();
+    let state = place.text("a");
+    let reload = ["reload", "--state-dir", &state];
+    let (mut a, _) = place.first(&[]);
+    let mut record = a.record();
+    assert_eq!(record["reloads_on_hangup"], true);
+    let path = a.state.join("node.json");
+    record["reloads_on_hangup"] = false.into();
+    fs::write(&path, record.to_string()).expect("written");
+    place.fails(&reload, 2, &["does not listen to SIGHUP"]);
+    a.signal(Signal::KILL);
+    a.ended();
+    // The number of the node is another program's now, which SIGHUP would end.
+    let mut other = Command::new("sleep").arg("600").spawn().expect("started");
+    record["reloads_on_hangup"] = true.into();
+    record["pid"] = other.id().into();
+    fs::write(&path, record.to_string()).expect("written");
+    place.fails(&reload, 2, &["node a does not run"]);
+    let ended = other.try_wait().expect("our child");
+    other.kill().expect("it runs or was not waited for");
+    other.wait().expect("our child");
+    assert_eq!(ended, None);
+}
+
+#[test]
+fn the_url_is_that_of_the_store_in_use() {
+    let place = Place::new();
+    let (a, url) = place.first(&[]);
+    let key = place.text("b/cluster.key");
+    fs::create_dir(place.path("b")).expect("a directory");
+    fs::copy(a.key_file(), &key).expect("a copy");
+    // b has a store, and the cluster uses that of a.
+    let port = free_port().to_string();
+    let store = place.write("store.kdl", "store\n");
+    let b = place.joining("b", &a, &["--config", &store, "--port", &port]);
+    until("a store", || b.record()["used_store"].is_string());
+    let of_b = place.printed(&["url", "--state-dir", &place.text("b")]);
+    let address = url.trim_start_matches("redis://");
+    assert!(of_b.ends_with(&format!("@{address}")), "{of_b}");
+
+    let ports = ["--cluster-port", "0", "--http-port", "0"];
+    let c = place.start("c", &[&["--store", &url], &ports[..]].concat());
+    until("a store", || c.record()["used_store"].is_string());
+    let words = "outside of the cluster";
+    place.fails(&["url", "--state-dir", &place.text("c")], 2, &[words]);
+}
+
+#[test]
 fn a_key_that_is_added_is_accepted_after_a_reload() {
     let place = Place::new();
     let state = place.text("a");
@@ -570,6 +730,12 @@ fn what_keeps_a_node_from_starting_is_said_with_the_way_out() {
     );
     let kdl = place.write("bad.kdl", "node \"a\"\nwork \"x\"\n");
     place.fails(&["up", "--config", &kdl], 4, &["bad.kdl:2", "exec"]);
+    place.write("join.kdl", "node { join \"127.0.0.1:1\" }\n");
+    place.fails(
+        &["up", "--config", "join.kdl", "--port", &store],
+        2,
+        &["--port", "join in kumi.kdl"],
+    );
     place.write("store.kdl", "store #false\n");
     place.fails(
         &["up", "--config", "store.kdl", "--port", &store],

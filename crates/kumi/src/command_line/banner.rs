@@ -18,6 +18,8 @@ pub(crate) struct Places<'a> {
     pub(crate) notes: &'a [String],
     /// How other machines join; none for a node that they do not reach, or that has joined itself.
     pub(crate) invitation: Option<Invitation<'a>>,
+    /// Its state directory, if that is a temporary one: other commands do not find it by themselves.
+    pub(crate) temporary_state: Option<&'a Path>,
 }
 
 /// What other machines need to join.
@@ -66,6 +68,11 @@ pub(crate) fn text(places: &Places<'_>) -> String {
         None => places.node.to_owned(),
     };
     line(&mut text, "node", &member);
+    if let Some(directory) = places.temporary_state {
+        let directory = directory.display();
+        let words = format!("{directory} (--state-dir of kumi status, url, reload and stop)");
+        line(&mut text, "state", &words);
+    }
     for (index, address) in places.http.iter().enumerate() {
         let scheme = match address.ip().is_loopback() {
             true => "http",
@@ -316,6 +323,18 @@ mod tests {
             invitation.address = "a.example:7401".into();
         }
         assert!(text(&places).contains("--join a.example:7401 "));
+    }
+
+    #[test]
+    fn a_temporary_state_directory_is_named_for_other_commands() {
+        let mut places = Places {
+            node: "a",
+            ..Places::default()
+        };
+        assert!(!text(&places).contains("--state-dir"));
+        places.temporary_state = Some(Path::new("/run/user/1/kumi-7-0"));
+        let expected = "  node   a\n  state  /run/user/1/kumi-7-0 (--state-dir of kumi status, ";
+        assert!(text(&places).contains(expected), "{}", text(&places));
     }
 
     #[test]

@@ -158,7 +158,7 @@ pub(crate) struct UpOptions {
     /// A node to join, HOST or HOST:PORT (7400); may be repeated. Its cluster's store is used
     #[arg(short, long, value_name = "HOST", value_delimiter = ',', value_parser = seed)]
     pub(crate) join: Vec<Authority>,
-    /// The file with the cluster's key [default: KUMI_CLUSTER_KEY_FILE, else cluster.key in the state directory]
+    /// The file with the cluster's key [default: kumi.kdl's, KUMI_CLUSTER_KEY_FILE, else cluster.key in the state directory]
     ///
     /// A node that joins nobody makes a key at its first start. The others need a copy of the file. It may hold two keys
     /// while one replaces the other: the first is used, both are accepted.
@@ -246,7 +246,8 @@ pub(crate) struct UpOptions {
     /// Keep the data in this directory [default: in $XDG_STATE_HOME/kumi]
     ///
     /// The default is $XDG_STATE_HOME/kumi/PORT/store; without the variable, ~/.local/state takes its place. What else the
-    /// node keeps, its key above all, is in this directory too, unless --state-dir names another one.
+    /// node keeps, its key above all, is in this directory too, unless --state-dir names another one. A node without a store
+    /// keeps only that there.
     #[arg(short, long, value_name = "PATH")]
     pub(crate) dir: Option<PathBuf>,
     /// Keep everything in memory: the data is gone when the node stops

@@ -34,6 +34,12 @@ pub(crate) fn run(options: &ReloadOptions) -> Result<(), Failure> {
             node.name()
         )));
     };
+    if !node.record().reloads_on_hangup {
+        return Err(Failure::usage(format!(
+            "node {} does not listen to SIGHUP, and was not asked: a node that was started with nohup, or by another program than kumi up, cannot be reloaded",
+            node.name()
+        )));
+    }
     let before = node.state().reload().map_err(Failure::other)?;
     let before = before.map_or(0, |record| record.count);
     kill_process(pid, Signal::HUP).map_err(|error| {

@@ -90,6 +90,11 @@ impl StateHome {
         &self.path
     }
 
+    /// Whether it is removed with this value.
+    pub(crate) fn is_temporary(&self) -> bool {
+        self.is_temporary
+    }
+
     /// Removes a directory that does not stay. Called by the drop, and before an exit that drops nothing.
     pub(crate) fn remove(&self) {
         if self.is_temporary {

@@ -14,6 +14,7 @@ use crate::command_line::banner::{self, Invitation, Places};
 use crate::command_line::cli::UpOptions;
 use crate::command_line::exit::{Failure, chain};
 use crate::command_line::{process, terminal};
+use kumi_node::driver::state_dir::StateError;
 use kumi_node::{Builder, Node, NodeError};
 use kumi_server::{LogControl, Presence, Program};
 use plan::Plan;
@@ -23,6 +24,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 use tokio::runtime::Runtime;
+use tokio::signal::unix::SignalKind;
 
 /// How long threads that still work may take when the node has ended.
 const LAST_THREADS: Duration = Duration::from_secs(1);
@@ -73,8 +75,9 @@ struct Up {
 impl Up {
     async fn run(mut self, builder: Builder) -> Result<(), Failure> {
         let mut signals = Signals::listen().map_err(Failure::other)?;
+        let builder = builder.reloads_on_hangup(signals.has_hangup());
         let node = tokio::select! {
-            started = builder.start() => started?,
+            started = builder.start() => started.map_err(|error| self.not_started(error))?,
             () = signals.stop() => return Ok(()),
         };
         if let Some(presence) = &mut self.presence {
@@ -117,13 +120,34 @@ impl Up {
         }
     }
 
+    /// A directory that is named by the store's port and in use is a port in use.
+    fn not_started(&self, error: NodeError) -> Failure {
+        match (self.plan.port_of_state, error) {
+            (Some(port), NodeError::State(StateError::InUse { node, .. })) => {
+                let other = port.checked_add(1).unwrap_or(6380);
+                Failure::PortTaken(format!(
+                    "{node} is running with its store on port {port}; choose another port: kumi up --port {other}"
+                ))
+            }
+            (_, error) => error.into(),
+        }
+    }
+
     /// Waits for what ends the node. Returns how long its tasks may go on, if the operator said it.
     async fn until_stop(&self, node: &Node, signals: &mut Signals) -> Option<Duration> {
         loop {
             tokio::select! {
                 heard = signals.next() => match heard {
-                    Heard::Stop(name) => {
+                    Heard::Stop(signal) => {
+                        let name = match signal == SignalKind::interrupt() {
+                            true => "SIGINT",
+                            false => "SIGTERM",
+                        };
                         tracing::warn!("Received {name} scheduling shutdown...");
+                        if let Some(store) = node.store() {
+                            let stop = store.shutdown();
+                            stop.stand_for_signal(signal.as_raw_value());
+                        }
                         return None;
                     }
                     Heard::Reload => self.reload(node).await,
@@ -153,6 +177,7 @@ impl Up {
             http: node.http_addresses(),
             notes: node.notes(),
             invitation: invitation.filter(|_| is_first && has_key),
+            temporary_state: self.plan.state.is_temporary().then(|| node.state_dir()),
             ..Places::default()
         };
         if let (Some(store), Some(handle)) = (&self.plan.store, node.store()) {

@@ -11,8 +11,9 @@ use std::path::PathBuf;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  redis-cli -u \"$(kumi url)\" ping
   KUMI_URL=$(kumi url) ./my-program
+  redis-cli -u \"$(kumi url)\" ping                 where it begins with redis://
+  redis-cli -u \"$(kumi url)\" --cacert FILE ping   with rediss://, where FILE is its cacert
   kumi url --key-file kumi.key --store 10.0.0.1:6379 --ca-file kumi-ca.pem";
 
 /// The command.
@@ -45,6 +46,12 @@ pub(crate) fn run(options: &UrlOptions) -> Result<(), Failure> {
                     "{address} is not on loopback, so clients have to verify its certificate: name a file for the authorities with --ca-file FILE"
                 ))
             })?
+        }
+        (None, Some(node)) if node.record().uses_outside_store() => {
+            return Err(Failure::usage(format!(
+                "the store of node {} is outside of the cluster and has users of its own: use the URL that --store or kumi.kdl gave the node",
+                node.name()
+            )));
         }
         (None, Some(node)) => app_url(node.record(), node.state(), &trust).ok_or_else(|| {
             Failure::usage(format!(

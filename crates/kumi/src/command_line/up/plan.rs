@@ -14,7 +14,7 @@ use kumi_store::Config;
 use kumi_store::config::{BindAddress, ConfigError, Origin, Settings, TABLE};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -32,6 +32,8 @@ pub(super) struct Plan {
     pub(super) store: Option<Config>,
     /// Where it keeps what it knows about itself.
     pub(super) state: StateHome,
+    /// The port of the store, if that alone names the state directory.
+    pub(super) port_of_state: Option<u16>,
     /// The file that was read, if there was one, for a reload.
     pub(super) file: Option<PathBuf>,
     flags: NodeConfig,
@@ -48,9 +50,12 @@ impl Plan {
         if let Some(path) = &options.redis_conf {
             kumi_server::load_file(&mut redis_conf, path)?;
         }
-        check_store(options, &of_file)?;
-        let flags = flags(options, &redis_conf)?;
-        let mut config = merged(of_file, flags.clone())?;
+        let elsewhere = store_elsewhere(options, &of_file);
+        if let Some(elsewhere) = elsewhere {
+            check_no_store_option(options, elsewhere)?;
+        }
+        let flags = flags(options, &redis_conf, elsewhere.is_none())?;
+        let mut config = merged(of_file, flags.clone(), key_of_environment())?;
         let store = match runs_store(&mut config) {
             Some(here) => Some(directives(&here, redis_conf, &config)?),
             None => None,
@@ -61,8 +66,10 @@ impl Plan {
                 config.node.bind = bound_by(store)?;
             }
         }
+        let (state, port_of_state) = state_home(options, &config, store.as_ref())?;
         let mut plan = Self {
-            state: state_home(options, &config, store.as_ref())?,
+            state,
+            port_of_state,
             config,
             store,
             file,
@@ -79,7 +86,7 @@ impl Plan {
             Some(file) => config::load(file)?,
             None => NodeConfig::default(),
         };
-        let mut config = merged(of_file, self.flags.clone())?;
+        let mut config = merged(of_file, self.flags.clone(), key_of_environment())?;
         runs_store(&mut config);
         // Both were completed at the start by what does not change.
         config
@@ -149,9 +156,24 @@ fn socket_within(store: &mut Config) -> Result<(), Failure> {
     set(store, "unixsocket", path.as_os_str().as_bytes())
 }
 
-fn merged(file: NodeConfig, flags: NodeConfig) -> Result<NodeConfig, Failure> {
+/// The options over the file. The key file of the environment counts where neither names a key or certificates.
+fn merged(
+    file: NodeConfig,
+    flags: NodeConfig,
+    of_environment: Option<PathBuf>,
+) -> Result<NodeConfig, Failure> {
     let merged = NodeConfig::merge(file, flags);
-    merged.map_err(|error: MergeError| Failure::usage(error.to_string()))
+    let mut merged = merged.map_err(|error: MergeError| Failure::usage(error.to_string()))?;
+    let node = &mut merged.node;
+    if node.key_file.is_none() && node.certificates.is_none() {
+        node.key_file = of_environment.as_deref().map(absolute).transpose()?;
+    }
+    Ok(merged)
+}
+
+fn key_of_environment() -> Option<PathBuf> {
+    let set = std::env::var_os(KEY_FILE_VARIABLE).map(PathBuf::from);
+    set.filter(|path| !path.as_os_str().is_empty())
 }
 
 /// The store that the node runs, written into the configuration; none if it uses another one.
@@ -165,18 +187,32 @@ fn runs_store(config: &mut NodeConfig) -> Option<StoreHere> {
     }
 }
 
-/// An option of a store that this node runs is a mistake where it runs none.
-fn check_store(options: &UpOptions, file: &NodeConfig) -> Result<(), Failure> {
-    let named = named_store_option(options);
-    let elsewhere = match (&options.store, options.no_store, options.join.is_empty()) {
-        (Some(_), _, _) => "--store names another one",
-        (None, true, _) => "--no-store says that there is none",
-        (None, false, false) if !matches!(file.store, StoreSection::Here(_)) => {
-            "--join uses the one of the cluster; to run a store and join others, write 'store' into kumi.kdl"
-        }
-        _ => return Ok(()),
-    };
-    match named {
+/// Why this node runs no store, in words; none if it runs one.
+fn store_elsewhere(options: &UpOptions, file: &NodeConfig) -> Option<&'static str> {
+    if options.store.is_some() {
+        return Some("--store names another one");
+    }
+    if options.no_store {
+        return Some("--no-store says that there is none");
+    }
+    match &file.store {
+        StoreSection::Here(_) => None,
+        StoreSection::Off => Some("kumi.kdl says store #false"),
+        StoreSection::Outside(_) => Some("the store of kumi.kdl is another one"),
+        _ if !options.join.is_empty() => Some(
+            "--join uses the one of the cluster; to run a store and join others, write 'store' into kumi.kdl",
+        ),
+        _ if !file.node.join.is_empty() => Some(
+            "join in kumi.kdl uses the one of the cluster; to run a store and join others, write 'store' there",
+        ),
+        _ => None,
+    }
+}
+
+/// An option of a store that this node runs is a mistake where it runs none. `--dir` and `--ephemeral` are not: they say where
+/// the node's own files are.
+fn check_no_store_option(options: &UpOptions, elsewhere: &str) -> Result<(), Failure> {
+    match named_store_option(options) {
         Some(option) => Err(Failure::usage(format!(
             "{option} is for a store that this node runs, and {elsewhere}"
         ))),
@@ -195,7 +231,6 @@ fn named_store_option(options: &UpOptions) -> Option<&'static str> {
         ("--unixsocket", options.unixsocket.is_some()),
         ("--redis-conf", options.redis_conf.is_some()),
         ("--set", !options.set.is_empty()),
-        ("--dir", options.dir.is_some()),
         ("--tls", options.tls),
     ];
     let mut named = named.into_iter().filter(|(_, is_given)| *is_given);
@@ -203,19 +238,24 @@ fn named_store_option(options: &UpOptions) -> Option<&'static str> {
 }
 
 /// What the options say, as a configuration. Relative paths are made absolute: the process enters the store's directory.
-fn flags(options: &UpOptions, redis_conf: &Config) -> Result<NodeConfig, Failure> {
+fn flags(
+    options: &UpOptions,
+    redis_conf: &Config,
+    runs_store: bool,
+) -> Result<NodeConfig, Failure> {
     let mut flags = NodeConfig::default();
     let node = &mut flags.node;
     node.name.clone_from(&options.name);
     let (hosts, port) = addresses(options)?;
-    node.bind = hosts
-        .iter()
-        .map(|host| bound(host))
-        .collect::<Result<_, _>>()?;
+    let hosts = hosts.iter().map(|host| match host.strip_prefix('-') {
+        Some(host) => (host, true),
+        None => (host.as_str(), false),
+    });
+    node.bind = bound(hosts)?;
     node.port = options.cluster_port;
     node.advertise.clone_from(&options.advertise);
     node.join.clone_from(&options.join);
-    node.key_file = key_file(options)?;
+    node.key_file = options.key_file.as_deref().map(absolute).transpose()?;
     if let (Some(certificate), Some(key), Some(authority)) = (
         &options.tls_cert_file,
         &options.tls_key_file,
@@ -234,18 +274,10 @@ fn flags(options: &UpOptions, redis_conf: &Config) -> Result<NodeConfig, Failure
     flags.store = match (&options.store, options.no_store) {
         (Some(url), _) => StoreSection::Outside(StoreUrl::Plain(url.clone())),
         (None, true) => StoreSection::Off,
-        (None, false) => store_flags(options, port, redis_conf)?,
+        (None, false) if runs_store => store_flags(options, port, redis_conf)?,
+        (None, false) => StoreSection::Unset,
     };
     Ok(flags)
-}
-
-fn key_file(options: &UpOptions) -> Result<Option<PathBuf>, Failure> {
-    let set = || {
-        let set = std::env::var_os(KEY_FILE_VARIABLE).map(PathBuf::from);
-        set.filter(|path| !path.as_os_str().is_empty() && options.tls_cert_file.is_none())
-    };
-    let named = options.key_file.clone().or_else(set);
-    named.as_deref().map(absolute).transpose()
 }
 
 /// The directives that options give. Unset if there are none: the file decides then whether the node runs a store.
@@ -277,9 +309,7 @@ fn store_flags(
     here.directives = directives.given;
     here.ephemeral = options.ephemeral.then_some(true);
     let says_nothing = here == StoreHere::default() && options.redis_conf.is_none();
-    // A node that joins others keeps nothing either, and runs no store for it.
-    let only_state = here.directives.is_empty() && !options.join.is_empty();
-    match says_nothing || only_state {
+    match says_nothing {
         true => Ok(StoreSection::Unset),
         false => Ok(StoreSection::Here(here)),
     }
@@ -342,23 +372,27 @@ fn check_listens(settings: &Settings) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where the node keeps what it knows about itself.
+/// Where the node keeps what it knows about itself, and the port of its store if that names the place.
 fn state_home(
     options: &UpOptions,
     config: &NodeConfig,
     store: Option<&Config>,
-) -> Result<StateHome, Failure> {
+) -> Result<(StateHome, Option<u16>), Failure> {
+    let kept = |directory: &Path| Ok((StateHome::kept(absolute(directory)?), None));
     if let Some(directory) = &config.node.state_dir {
-        return Ok(StateHome::kept(absolute(directory)?));
+        return kept(directory);
     }
     let is_ephemeral = match &config.store {
         StoreSection::Here(here) => here.ephemeral == Some(true),
         _ => options.ephemeral,
     };
     if is_ephemeral {
-        return StateHome::temporary();
+        return Ok((StateHome::temporary()?, None));
     }
     let Some(store) = store else {
+        if let Some(directory) = &options.dir {
+            return kept(directory);
+        }
         let port = config
             .node
             .port
@@ -367,13 +401,11 @@ fn state_home(
             Some(name) => name.to_string(),
             None => port.to_string(),
         };
-        let directory = state::instance_directory(&instance, "--state-dir DIR")?;
-        return Ok(StateHome::kept(directory));
+        return kept(&state::instance_directory(&instance, "--state-dir DIR")?);
     };
     let settings = store.settings();
     if store.is_given("dir") {
-        let directory = PathBuf::from(OsStr::from_bytes(&settings.dir));
-        return Ok(StateHome::kept(absolute(&directory)?));
+        return kept(Path::new(OsStr::from_bytes(&settings.dir)));
     }
     let port = match settings.port {
         0 => settings.tls.port,
@@ -384,7 +416,8 @@ fn state_home(
         (port, _) => port.to_string(),
     };
     let directory = state::instance_directory(&instance, "--dir PATH or --ephemeral")?;
-    Ok(StateHome::kept(directory))
+    let port = Some(port).filter(|port| *port != 0);
+    Ok((StateHome::kept(directory), port))
 }
 
 /// The addresses of `--bind` without their ports, and the one port of all of them and of `--port`.
@@ -420,9 +453,21 @@ fn host_and_port(address: &str) -> (String, Option<u16>) {
     }
 }
 
-/// An address as `bind` writes it: `*` and `::*` are all addresses, and a hyphen in front makes one optional.
-fn bound(host: &str) -> Result<IpAddr, Failure> {
-    let host = host.strip_prefix('-').unwrap_or(host);
+/// The addresses of `bind`, each with whether it is optional, for all services of the node. One that is optional and that this
+/// machine does not have is left out, unless no other is left: the start fails by its name then.
+fn bound<'a>(hosts: impl Iterator<Item = (&'a str, bool)>) -> Result<Vec<IpAddr>, Failure> {
+    let hosts = hosts.map(|(host, is_optional)| Ok((address(host)?, is_optional)));
+    let hosts = hosts.collect::<Result<Vec<_>, Failure>>()?;
+    let is_used = |(address, is_optional): &&(IpAddr, bool)| !is_optional || is_here(*address);
+    let mut used: Vec<_> = hosts.iter().filter(is_used).collect();
+    if used.is_empty() {
+        used.extend(&hosts);
+    }
+    Ok(used.into_iter().map(|(address, _)| *address).collect())
+}
+
+/// An address as `bind` writes it: `*` and `::*` are all addresses.
+fn address(host: &str) -> Result<IpAddr, Failure> {
     match host {
         "*" => Ok(Ipv4Addr::UNSPECIFIED.into()),
         "::*" => Ok(Ipv6Addr::UNSPECIFIED.into()),
@@ -434,14 +479,21 @@ fn bound(host: &str) -> Result<IpAddr, Failure> {
     }
 }
 
+/// Whether this machine has an address.
+fn is_here(address: IpAddr) -> bool {
+    UdpSocket::bind((address, 0)).is_ok()
+}
+
 /// The addresses of the directive `bind`, for the other services of the node.
 fn bound_by(store: &Config) -> Result<Vec<IpAddr>, Failure> {
     if !store.is_given("bind") {
         return Ok(Vec::new());
     }
-    let addresses = store.settings().bind.iter();
-    let addresses = addresses.map(|BindAddress { host, .. }| bound(&String::from_utf8_lossy(host)));
-    addresses.collect()
+    let mut hosts = Vec::new();
+    for BindAddress { host, optional, .. } in &store.settings().bind {
+        hosts.push((String::from_utf8_lossy(host), *optional));
+    }
+    bound(hosts.iter().map(|(host, optional)| (&**host, *optional)))
 }
 
 /// Directives for TLS on the store's port, with the node's own certificate.
@@ -523,8 +575,8 @@ mod tests {
     use super::*;
 
     fn planned(options: &UpOptions) -> Result<(NodeConfig, Config), Failure> {
-        let flags = flags(options, &Config::new())?;
-        let mut config = merged(NodeConfig::default(), flags)?;
+        let flags = flags(options, &Config::new(), true)?;
+        let mut config = merged(NodeConfig::default(), flags, None)?;
         let here = runs_store(&mut config).unwrap_or_default();
         let store = directives(&here, Config::new(), &config)?;
         Ok((config, store))
@@ -560,22 +612,84 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_joins_runs_no_store_and_says_so_of_options_for_one() {
-        let mut options = UpOptions {
-            join: vec![kumi_node::config::seed("10.0.0.1").unwrap()],
-            ephemeral: true,
+    fn an_optional_address_that_is_not_here_is_left_out() {
+        let check = |hosts: &[(&str, bool)], expected: &[&str]| {
+            let found = bound(hosts.iter().copied()).unwrap();
+            let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+            assert_eq!(found, expected, "{hosts:?}");
+        };
+        // An address that is kept for documents: no machine has it.
+        check(&[("127.0.0.1", true), ("192.0.2.1", true)], &["127.0.0.1"]);
+        check(&[("*", false), ("192.0.2.1", true)], &["0.0.0.0"]);
+        check(
+            &[("*", false), ("192.0.2.1", false)],
+            &["0.0.0.0", "192.0.2.1"],
+        );
+        check(&[("192.0.2.1", true)], &["192.0.2.1"]);
+        let mut store = Config::new();
+        set(&mut store, "bind", b"127.0.0.1 -192.0.2.1").unwrap();
+        assert_eq!(bound_by(&store).unwrap(), [Ipv4Addr::LOCALHOST]);
+        let options = UpOptions {
+            bind: vec!["127.0.0.1".into(), "-192.0.2.1".into()],
             ..UpOptions::default()
         };
         let (config, _) = planned(&options).unwrap();
-        assert_eq!(config.store, StoreSection::Unset);
-        check_store(&options, &NodeConfig::default()).unwrap();
-        options.port = Some(7000);
-        let failure = check_store(&options, &NodeConfig::default()).unwrap_err();
-        let text = failure.to_string();
-        assert!(text.contains("--port") && text.contains("--join"), "{text}");
-        let mut file = NodeConfig::default();
-        file.store = StoreSection::Here(StoreHere::default());
-        check_store(&options, &file).unwrap();
+        assert_eq!(config.node.bind, [Ipv4Addr::LOCALHOST]);
+    }
+
+    #[test]
+    fn a_node_that_joins_runs_no_store_and_says_so_of_options_for_one() {
+        let seeds = || vec![kumi_node::config::seed("10.0.0.1").unwrap()];
+        let mut joining = NodeConfig::default();
+        joining.node.join = seeds();
+        let by_option = (seeds(), NodeConfig::default(), "--join");
+        let by_file = (Vec::new(), joining, "join in kumi.kdl");
+        for (join, file, word) in [by_option, by_file] {
+            let mut options = UpOptions {
+                join,
+                ephemeral: true,
+                ..UpOptions::default()
+            };
+            let elsewhere = store_elsewhere(&options, &file).unwrap();
+            check_no_store_option(&options, elsewhere).unwrap();
+            let flags = flags(&options, &Config::new(), false).unwrap();
+            let mut config = merged(file.clone(), flags, None).unwrap();
+            assert_eq!(runs_store(&mut config), None);
+            let (state, _) = state_home(&options, &config, None).unwrap();
+            assert!(state.is_temporary());
+            (options.ephemeral, options.dir) = (false, Some("/var/kumi".into()));
+            check_no_store_option(&options, elsewhere).unwrap();
+            let (state, port) = state_home(&options, &config, None).unwrap();
+            assert_eq!((state.path(), port), (Path::new("/var/kumi"), None));
+            options.port = Some(7000);
+            let failure = check_no_store_option(&options, elsewhere).unwrap_err();
+            let text = failure.to_string();
+            assert!(text.contains("--port") && text.contains(word), "{text}");
+            let mut both = file;
+            both.store = StoreSection::Here(StoreHere::default());
+            assert_eq!(store_elsewhere(&options, &both), None);
+        }
+    }
+
+    #[test]
+    fn the_key_of_the_environment_counts_where_nothing_else_names_one() {
+        let of_environment = || Some(PathBuf::from("/env.key"));
+        let key = |file: NodeConfig, flags: NodeConfig| {
+            let node = merged(file, flags, of_environment()).unwrap().node;
+            node.key_file
+        };
+        let none = NodeConfig::default;
+        let mut named = none();
+        named.node.key_file = Some("/named.key".into());
+        assert_eq!(key(none(), none()), of_environment());
+        assert_eq!(key(named.clone(), none()), named.node.key_file);
+        assert_eq!(key(none(), named.clone()), named.node.key_file);
+        let mut own = none();
+        let [certificate, own_key, authority] = ["/c", "/k", "/a"].map(PathBuf::from);
+        let files = CertificateFiles::new(certificate, own_key, authority);
+        own.node.certificates = Some(files);
+        assert_eq!(key(own.clone(), none()), None);
+        assert_eq!(key(none(), own), None);
     }
 
     #[test]

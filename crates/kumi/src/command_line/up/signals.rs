@@ -7,8 +7,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// What a signal asks for.
 pub(super) enum Heard {
-    /// The end, by the signal of this name.
-    Stop(&'static str),
+    /// The end, by this signal.
+    Stop(SignalKind),
     /// Another look at the configuration.
     Reload,
 }
@@ -32,12 +32,17 @@ impl Signals {
         })
     }
 
+    /// Whether SIGHUP is among them.
+    pub(super) fn has_hangup(&self) -> bool {
+        self.hangup.is_some()
+    }
+
     /// The next signal. Dropping the future loses none.
     pub(super) async fn next(&mut self) -> Heard {
         loop {
             tokio::select! {
-                _ = self.interrupt.recv() => return Heard::Stop("SIGINT"),
-                _ = self.terminate.recv() => return Heard::Stop("SIGTERM"),
+                _ = self.interrupt.recv() => return Heard::Stop(SignalKind::interrupt()),
+                _ = self.terminate.recv() => return Heard::Stop(SignalKind::terminate()),
                 () = hangup::received(&mut self.hangup) => return Heard::Reload,
                 _ = self.alarm.recv() => tracing::warn!("Received SIGALRM"),
             }
