@@ -158,7 +158,7 @@ use Section::{Cron, Http, Node, Run, Serve, Store, Work};
     setting(Node, Child, "port", ("1 to 65535", "7400"), Restart, "UDP port of membership"),
     setting(Node, Child, "advertise", ("a host", "the bound address"), Restart, "the name or address by which others reach this node, if it is not one it is bound to"),
     setting(Node, Child, "join", ("hosts with or without a port", "none"), Restart, "nodes to join; any one that answers is enough"),
-    setting(Node, Child, "key-file", ("a path", "`cluster.key` in the state directory"), Restart, "the cluster's key; a file may hold two keys"),
+    setting(Node, Child, "key-file", ("a path", "`KUMI_CLUSTER_KEY_FILE`, else `cluster.key` in the state directory"), Restart, "the cluster's key; a file may hold two keys"),
     setting(Node, Child, "tls-cert-file", ("a path", "none"), Restart, "own certificates instead of a key: this node's chain"),
     setting(Node, Child, "tls-key-file", ("a path", "none"), Restart, "its private key"),
     setting(Node, Child, "tls-ca-file", ("a path", "none"), Restart, "the authorities that sign the certificates of all nodes"),
